@@ -1,0 +1,1 @@
+"""toolkeel-basics: Small exact tools: calc, datetime, regex, text_utils, json_transform."""

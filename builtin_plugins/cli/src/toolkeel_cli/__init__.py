@@ -1,0 +1,1 @@
+"""toolkeel-cli: The command toolkeel."""

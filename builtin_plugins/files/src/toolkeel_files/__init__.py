@@ -1,0 +1,1 @@
+"""toolkeel-files: File tools confined to the workspace folders: read, write, edit, list, search."""

@@ -1,0 +1,150 @@
+"""A call of a tool: what the model asks, what hooks see and decide, what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from .outputs import Result
+from .scope import Principal, Request, Scope
+from .tools import Key, Tool
+
+Status = Literal["pending", "executing", "completed", "failed", "refused", "cancelled"]
+FINAL: frozenset[Status] = frozenset({"completed", "failed", "refused", "cancelled"})
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One call as the model wrote it. ``arguments`` is the JSON text or the already decoded value."""
+
+    name: str
+    arguments: str | bytes | Mapping[str, Any] | None = None
+    id: str = ""
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why something was withheld or refused: words for the model and, where one decided, the setting's path.
+
+    ``rule`` is the kind of rule (``role``, ``policy``, ``plan_mode``, ``cap`` …).
+    """
+
+    text: str
+    setting: str = ""
+    rule: str = "policy"
+
+
+class Allow(msgspec.Struct, frozen=True):
+    """A decider has no objection; it never outranks a later one. The same as returning ``None``."""
+
+    reason: str = ""
+
+
+class Refuse(msgspec.Struct, frozen=True):
+    """A decider refuses the call; the stage ends."""
+
+    reason: Reason
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A decider wants a person to be asked, once every decider has passed the call."""
+
+    question: str
+    reason: Reason
+
+
+Verdict = Allow | Refuse | Ask
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A person's answer to an ask. ``arguments`` replaces the call's arguments; they are validated and judged again."""
+
+    allowed: bool
+    by: str
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A call as hooks see it: validated, its arguments repaired and frozen.
+
+    ``id`` is unique in the process; ``model_id`` is what the model called it. ``plugin`` brought the tool. ``parent``
+    is the id of the call that made this one, empty at the top.
+    """
+
+    id: str
+    model_id: str
+    tool: Tool
+    arguments: Mapping[str, Any]
+    request: Request
+    plugin: str
+    parent: str = ""
+    reads: tuple[Key, ...] = ()
+    writes: tuple[Key, ...] = ()
+
+    @property
+    def scope(self) -> Scope:
+        """The session that the call belongs to."""
+        return self.request.scope
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf the call runs."""
+        return self.request.principal
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """A harmless slip in the arguments that was put right: where (``items[2].price``) and what."""
+
+    path: str
+    what: str
+
+
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One state of one call, as observers and the audit get it. Times are seconds since the epoch, ``None`` until then.
+
+    ``arguments`` are those that were authorised, or what the model sent where it came to no authorisation.
+    ``refused_by`` names the stage, plugin or rule.
+    """
+
+    id: str
+    model_id: str
+    tool: str
+    plugin: str
+    arguments: object
+    status: Status
+    agent: str
+    session: str
+    principal: str
+    role: str
+    parent: str = ""
+    created: float
+    started: float | None = None
+    ended: float | None = None
+    reason: str = ""
+    refused_by: str = ""
+    setting: str = ""
+    repairs: tuple[Repair, ...] = ()
+    reads: tuple[Key, ...] = ()
+    writes: tuple[Key, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the model gets for one call.
+
+    ``text`` is the formatted content, already shortened when the whole was stored under ``ref``. ``result`` is the typed
+    result (the preview's text where it was spilled), so that a surface can show media.
+    """
+
+    id: str
+    tool: str
+    status: Status
+    text: str
+    result: Result
+    record: CallRecord
+    ref: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the model should read the text as an error."""
+        return self.status != "completed"
