@@ -249,6 +249,7 @@ async def around_tool_call(call: Call, call_next: Callable[[], Awaitable[Result]
 
     Since 1.
     """
+    return await call_next()
 
 
 # Skills ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,381 @@
+"""The hooks as the kernel calls them: pluggy's registry, compiled into tuples, run by five verbs."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+import pluggy
+import trio
+
+from . import hookspecs
+from .calls import Call
+from .errors import DefinitionError, SettingsError, ToolkeelError
+from .hookspecs import PROJECT, Contract
+from .outputs import Result
+
+Report = Callable[["HookFailure"], None]
+CallNext = Callable[[], Awaitable[Result]]
+
+
+class HookFailure(ToolkeelError):
+    """An implementation of a hook raised, took too long or gave a wrong type. Names the plugin and the hook."""
+
+    def __init__(self, plugin: str, hook: str, what: str, *, timed_out: bool = False) -> None:
+        super().__init__(f"plugin {plugin!r}: {what}", where=hook)
+        self.plugin = plugin
+        self.hook = hook
+        self.timed_out = timed_out
+
+
+class Implementation(msgspec.Struct, frozen=True):
+    """One plugin's implementation of one hook, taking all of the hook's parameters by position."""
+
+    plugin: str
+    hook: str
+    function: Callable[..., Any]
+
+    def run(self, *arguments: object) -> Any:
+        """Call a sync implementation; whatever it raises becomes a ``HookFailure``."""
+        try:
+            return self.function(*arguments)
+        except BaseException as error:
+            raise self.failure(error) from error
+
+    async def run_async(self, limit: float, *arguments: object) -> Any:
+        """Await an async implementation, at most ``limit`` seconds."""
+        with trio.move_on_after(limit) as scope:
+            try:
+                return await self.function(*arguments)
+            except trio.Cancelled:
+                raise
+            except BaseException as error:
+                raise self.failure(error) from error
+        if scope.cancelled_caught:
+            raise self.overdue(limit)
+        return None
+
+    def failure(self, error: BaseException) -> HookFailure:
+        """What to record for an exception. An interrupt and a cancellation pass through."""
+        if isinstance(error, KeyboardInterrupt) or holds_cancelled(error):
+            raise error
+        return HookFailure(self.plugin, self.hook, describe(error))
+
+    def overdue(self, limit: float) -> HookFailure:
+        """What to record when it ran into its time limit."""
+        return HookFailure(self.plugin, self.hook, f"no answer within {limit:g} s", timed_out=True)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line: its class and its text."""
+    text = str(error).strip()
+    if isinstance(error, ToolkeelError):
+        return text
+    return f"{type(error).__name__}: {text.splitlines()[0][:500]}" if text else type(error).__name__
+
+
+def holds_cancelled(error: BaseException) -> bool:
+    """Whether an exception is, or a group holds, trio's cancellation, which must never be swallowed."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return any(holds_cancelled(inner) for inner in group.exceptions)
+    return isinstance(error, trio.Cancelled)
+
+
+class HookSet:
+    """Every hook compiled into a tuple of implementations: one state of the plugin set.
+
+    A running call holds the set that it was authorised with; ``retire`` is called when a newer one takes its place, and
+    ``drained`` when its last holder let go.
+    """
+
+    __slots__ = ("_compiled", "_drained", "around", "authorize", "holders", "plugins", "resolve", "retired", "rewrite")
+
+    def __init__(self, compiled: Mapping[str, tuple[Implementation, ...]], plugins: frozenset[str]) -> None:
+        self._compiled = compiled
+        self._drained: trio.Event | None = None
+        self.plugins = plugins
+        self.holders = 0
+        self.retired = False
+        self.rewrite = self["rewrite_tool_call"]
+        self.authorize = self["authorize_tool_call"]
+        self.resolve = self["resolve_ask"]
+        self.around = self["around_tool_call"]
+
+    def __getitem__(self, hook: str) -> tuple[Implementation, ...]:
+        return self._compiled.get(hook, ())
+
+    def let_go(self) -> None:
+        """A holder is done with the set."""
+        self.holders -= 1
+        if self.holders == 0 and self.retired and self._drained is not None:
+            self._drained.set()
+
+    async def drained(self) -> None:
+        """Wait until nobody holds the retired set."""
+        if self.holders:
+            self._drained = self._drained or trio.Event()
+            await self._drained.wait()
+
+
+class Relay:
+    """The registry of hookspecs and plugins. Nobody else touches pluggy."""
+
+    def __init__(self) -> None:
+        self._manager = pluggy.PluginManager(PROJECT)
+        self.contracts: dict[str, Contract] = {}
+        self._declared: dict[str, str] = {}
+        self._objects: dict[str, object] = {}
+        self.declare("kernel", hookspecs)
+
+    def declare(self, plugin: str, specs: object) -> None:
+        """Add a plugin's own hookspecs; raises ``DefinitionError`` where one is not ours to take."""
+        found = {
+            contract.name: contract
+            for name in dir(specs)
+            if (contract := getattr(getattr(specs, name, None), "toolkeel_contract", None)) is not None
+        }
+        for name in found:
+            owner = self._declared.get(name)
+            if owner == plugin:
+                return  # declared before, by an earlier life of the same plugin
+            if owner is not None:
+                raise DefinitionError(f"hook {name!r} is already declared by {owner!r}", where=f"plugin {plugin!r}")
+        if not found:
+            raise DefinitionError(
+                "declare_hookspecs gave nothing that is marked @hookspec(verb)", where=f"plugin {plugin!r}"
+            )
+        self._manager.add_hookspecs(cast("Any", specs))
+        for name, contract in found.items():
+            self.contracts[name] = contract
+            self._declared[name] = plugin
+
+    def specs_of(self, plugin: str, implementer: object) -> object | None:
+        """What a plugin object's ``declare_hookspecs`` gives, if it has one."""
+        function = getattr(implementer, "declare_hookspecs", None)
+        marked = getattr(function, f"{PROJECT}_impl", None) is not None
+        return Implementation(plugin, "declare_hookspecs", function).run() if function and marked else None
+
+    def register(self, plugin: str, implementer: object) -> None:
+        """Register a plugin's implementations; raises ``DefinitionError`` and registers nothing where one is wrong."""
+        where = f"plugin {plugin!r}"
+        try:
+            self._manager.register(implementer, plugin)
+            self._manager.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as error:
+            if self._manager.has_plugin(plugin):
+                self._manager.unregister(name=plugin)
+            raise self._explained(error, where) from error
+        self._objects[plugin] = implementer
+        try:
+            for hook in self._manager.get_hookcallers(implementer) or []:
+                for implementation in hook.get_hookimpls():
+                    if implementation.plugin_name == plugin:
+                        self._check(implementation, where)
+        except DefinitionError:
+            self.unregister(plugin)
+            raise
+
+    def unregister(self, plugin: str) -> None:
+        """Take a plugin's implementations out. Its hookspecs stay: others may implement them."""
+        if self._objects.pop(plugin, None) is not None:
+            self._manager.unregister(name=plugin)
+
+    def has(self, plugin: str) -> bool:
+        """Whether the plugin is registered."""
+        return plugin in self._objects
+
+    def hooks_of(self, plugin: str) -> list[str]:
+        """The names of the hooks that a plugin implements."""
+        callers = self._manager.get_hookcallers(self._objects[plugin]) if plugin in self._objects else None
+        return sorted(caller.name for caller in callers or [])
+
+    def compile(self, priorities: Mapping[str, int], exclusive: Mapping[str, str]) -> HookSet:
+        """Compile all hooks, sorted by (priority, plugin); exclusive ones with the plugin that their setting names."""
+        compiled: dict[str, tuple[Implementation, ...]] = {}
+        for name, contract in self.contracts.items():
+            found = [
+                Implementation(implementation.plugin_name, name, _adapted(implementation, contract))
+                for implementation in getattr(self._manager.hook, name).get_hookimpls()
+            ]
+            found.sort(key=lambda one: (priorities.get(one.plugin, 100), one.plugin))
+            if contract.exclusive and found:
+                found = _chosen(found, exclusive.get(contract.exclusive, ""), contract)
+            if found:
+                compiled[name] = tuple(found)
+        return HookSet(compiled, frozenset(self._objects))
+
+    def _check(self, implementation: Any, where: str) -> None:
+        name = implementation.function.__name__
+        contract = self.contracts.get(name)
+        if contract is None:  # an optional hook of a plugin that is not here
+            return
+        for option in ("tryfirst", "trylast", "hookwrapper", "wrapper"):
+            if getattr(implementation, option):
+                raise DefinitionError(
+                    f"{name}: the option {option} is not used here", where=where, remedy="Set PRIORITY instead"
+                )
+        if inspect.iscoroutinefunction(implementation.function) != contract.asynchronous:
+            due = "async def" if contract.asynchronous else "a plain def"
+            raise DefinitionError(f"{name} must be {due}", where=where, remedy="Change its colour")
+
+    def _explained(self, error: Exception, where: str) -> DefinitionError:
+        text = str(error).splitlines()
+        said = text[-1] if isinstance(error, pluggy.PluginValidationError) and len(text) > 1 else text[0]
+        remedy = "See the hook reference"
+        if "unknown hook" in str(error):
+            unknown = str(error).split("unknown hook ")[1].split("'")[1]
+            near = difflib.get_close_matches(unknown, self.contracts, 1)
+            said = f"unknown hook {unknown!r}"
+            remedy = (
+                f"Did you mean {near[0]!r}?" if near else "If another plugin declares it: @hookimpl(optionalhook=True)"
+            )
+        return DefinitionError(said, where=where, remedy=remedy)
+
+
+def _adapted(implementation: Any, contract: Contract) -> Callable[..., Any]:
+    """The function as one that takes all of the hook's parameters, in the hook's order."""
+    function = cast("Callable[..., Any]", implementation.function)
+    wanted = (*cast("tuple[str, ...]", implementation.argnames), *cast("tuple[str, ...]", implementation.kwargnames))
+    if wanted == contract.parameters:
+        return function
+    places = [(name, contract.parameters.index(name)) for name in wanted if name in contract.parameters]
+
+    def adapted(*arguments: object) -> Any:
+        return function(**{name: arguments[place] for name, place in places})
+
+    return adapted
+
+
+def _chosen(found: list[Implementation], chosen: str, contract: Contract) -> list[Implementation]:
+    if not chosen:
+        return found[:1]
+    named = [one for one in found if one.plugin == chosen]
+    if not named:
+        names = ", ".join(sorted(one.plugin for one in found))
+        raise SettingsError(
+            f"no active plugin {chosen!r} implements {contract.name}", where=contract.exclusive, remedy=f"One of: {names}"
+        )
+    return named
+
+
+# The verbs ---------------------------------------------------------------------------------------------------------
+
+
+def collect(implementations: Iterable[Implementation], report: Report, *arguments: object) -> list[tuple[str, Any]]:
+    """Every answer with its plugin; failures are reported and left out."""
+    answers: list[tuple[str, Any]] = []
+    for one in implementations:
+        try:
+            answer = one.run(*arguments)
+        except HookFailure as failure:
+            report(failure)
+            continue
+        if answer is not None:
+            answers.append((one.plugin, answer))
+    return answers
+
+
+async def collect_async(
+    implementations: Iterable[Implementation], report: Report, limit: float, *arguments: object
+) -> list[tuple[str, Any]]:
+    """Like ``collect``, each implementation with its time limit."""
+    answers: list[tuple[str, Any]] = []
+    for one in implementations:
+        try:
+            answer = await one.run_async(limit, *arguments)
+        except HookFailure as failure:
+            report(failure)
+            continue
+        if answer is not None:
+            answers.append((one.plugin, answer))
+    return answers
+
+
+def serve(
+    implementations: Iterable[Implementation], report: Report, kind: type[Any] | None, *arguments: object
+) -> Any:
+    """The first answer of the right kind; a failure or a wrong kind is reported and the next one runs."""
+    for one in implementations:
+        try:
+            answer = one.run(*arguments)
+            if answer is not None:
+                return checked(one, answer, kind)
+        except HookFailure as failure:
+            report(failure)
+    return None
+
+
+async def serve_async(
+    implementations: Iterable[Implementation], report: Report, kind: type[Any] | None, limit: float, *arguments: object
+) -> Any:
+    """Like ``serve``, each implementation with its time limit."""
+    for one in implementations:
+        try:
+            answer = await one.run_async(limit, *arguments)
+            if answer is not None:
+                return checked(one, answer, kind)
+        except HookFailure as failure:
+            report(failure)
+    return None
+
+
+async def notify(
+    implementations: Iterable[Implementation], report: Report, limit: float, *arguments: object
+) -> None:
+    """Tell every implementation; failures are reported and stop nothing."""
+    for one in implementations:
+        try:
+            await one.run_async(limit, *arguments)
+        except HookFailure as failure:
+            report(failure)
+
+
+def decide(implementations: Iterable[Implementation], kind: type[Any], *arguments: object) -> list[tuple[str, Any]]:
+    """Every decider's answer in order. The first failure or wrong kind raises: the caller refuses with it."""
+    answers: list[tuple[str, Any]] = []
+    for one in implementations:
+        answer = one.run(*arguments)
+        if answer is not None:
+            answers.append((one.plugin, checked(one, answer, kind)))
+    return answers
+
+
+def around(
+    implementations: tuple[Implementation, ...], call: Call, innermost: CallNext, repeatable: bool
+) -> CallNext:
+    """The onion: outermost first. ``call_next`` may be awaited again, in turn, where ``repeatable``."""
+    layer = innermost
+    for one in reversed(implementations):
+        layer = _layer(one, call, layer, repeatable)
+    return layer
+
+
+def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool) -> CallNext:
+    async def run() -> Result:
+        state = 0  # 0 not called, 1 running, 2 returned
+
+        async def call_next() -> Result:
+            nonlocal state
+            if state == 1 or (state == 2 and not repeatable):
+                why = "while it still runs" if state == 1 else "a second time: the tool is neither a read nor idempotent"
+                raise HookFailure(one.plugin, one.hook, f"call_next was awaited {why}")
+            state = 1
+            try:
+                return await inner()
+            finally:
+                state = 2
+
+        return cast("Result", await one.function(call, call_next))
+
+    return run
+
+
+def checked(one: Implementation, answer: Any, kind: type[Any] | Any | None) -> Any:
+    """The answer, if it is of the kind that the hook promises; else a ``HookFailure``."""
+    if kind is not None and not isinstance(answer, kind):
+        raise HookFailure(one.plugin, one.hook, f"gave a {type(answer).__name__}, which the hook does not take")
+    return answer
