@@ -43,7 +43,9 @@ class KernelSettings(BaseModel):
         8, description="Calls that run at once", json_schema_extra=narrowing("lower")
     )
     waiting: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        64, description="Batches that wait for a slot; further callers wait at the door", json_schema_extra=narrowing("lower")
+        64,
+        description="Batches that wait for a slot; further callers wait at the door",
+        json_schema_extra=narrowing("lower"),
     )
     threads: Annotated[int, Field(ge=1, le=1_000)] = Field(
         32, description="Worker threads for sync tools; a thread that never returns keeps its place"
@@ -439,7 +441,7 @@ def _copy(value: Any) -> Any:
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return MappingProxyType({key: _frozen(inner) for key, inner in cast("dict[str, Any]", value).items()})
-    return tuple(_frozen(item) for item in cast("list[Any]", value)) if isinstance(value, list) else value
+    return tuple(_frozen(item) for item in cast("Sequence[Any]", value)) if isinstance(value, list) else value
 
 
 def _at(values: Mapping[str, Any], trail: Trail) -> Any:
@@ -490,8 +492,8 @@ def _narrowed(before: Any, value: Any, field: FieldInfo, place: str) -> Any:
             )
         return value
     if how == "extend" and isinstance(value, list) and isinstance(before, list):
-        known = cast("list[Any]", before)
-        return [*known, *(item for item in cast("list[Any]", value) if item not in known)]
+        known = cast("Sequence[Any]", before)
+        return [*known, *(item for item in cast("Sequence[Any]", value) if item not in known)]
     raise SettingsError(
         "a workspace file may not set this", where=place, remedy="An operator sets it in ~/.toolkeel/config.yaml"
     )

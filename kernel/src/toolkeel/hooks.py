@@ -13,7 +13,7 @@ import trio
 
 from . import hookspecs
 from .calls import Call
-from .errors import DefinitionError, SettingsError, ToolkeelError
+from .errors import DefinitionError, ToolkeelError
 from .hookspecs import PROJECT, Contract
 from .outputs import Result
 
@@ -203,7 +203,7 @@ class Relay:
             ]
             found.sort(key=lambda one: (priorities.get(one.plugin, 100), one.plugin))
             if contract.exclusive and found:
-                found = _chosen(found, exclusive.get(contract.exclusive, ""), contract)
+                found = _chosen(found, exclusive.get(contract.exclusive, ""))
             if found:
                 compiled[name] = tuple(found)
         return HookSet(compiled, frozenset(self._objects))
@@ -250,16 +250,11 @@ def _adapted(implementation: Any, contract: Contract) -> Callable[..., Any]:
     return adapted
 
 
-def _chosen(found: list[Implementation], chosen: str, contract: Contract) -> list[Implementation]:
+def _chosen(found: list[Implementation], chosen: str) -> list[Implementation]:
+    """The one plugin of an exclusive hook: the named one, or else the first in order."""
     if not chosen:
         return found[:1]
-    named = [one for one in found if one.plugin == chosen]
-    if not named:
-        names = ", ".join(sorted(one.plugin for one in found))
-        raise SettingsError(
-            f"no active plugin {chosen!r} implements {contract.name}", where=contract.exclusive, remedy=f"One of: {names}"
-        )
-    return named
+    return [one for one in found if one.plugin == chosen]
 
 
 # The verbs ---------------------------------------------------------------------------------------------------------
@@ -295,9 +290,7 @@ async def collect_async(
     return answers
 
 
-def serve(
-    implementations: Iterable[Implementation], report: Report, kind: type[Any] | None, *arguments: object
-) -> Any:
+def serve(implementations: Iterable[Implementation], report: Report, kind: type[Any] | None, *arguments: object) -> Any:
     """The first answer of the right kind; a failure or a wrong kind is reported and the next one runs."""
     for one in implementations:
         try:
@@ -323,9 +316,7 @@ async def serve_async(
     return None
 
 
-async def notify(
-    implementations: Iterable[Implementation], report: Report, limit: float, *arguments: object
-) -> None:
+async def notify(implementations: Iterable[Implementation], report: Report, limit: float, *arguments: object) -> None:
     """Tell every implementation; failures are reported and stop nothing."""
     for one in implementations:
         try:
@@ -344,9 +335,7 @@ def decide(implementations: Iterable[Implementation], kind: type[Any], *argument
     return answers
 
 
-def around(
-    implementations: tuple[Implementation, ...], call: Call, innermost: CallNext, repeatable: bool
-) -> CallNext:
+def around(implementations: tuple[Implementation, ...], call: Call, innermost: CallNext, repeatable: bool) -> CallNext:
     """The onion: outermost first. ``call_next`` may be awaited again, in turn, where ``repeatable``."""
     layer = innermost
     for one in reversed(implementations):
@@ -361,7 +350,9 @@ def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool) -
         async def call_next() -> Result:
             nonlocal state
             if state == 1 or (state == 2 and not repeatable):
-                why = "while it still runs" if state == 1 else "a second time: the tool is neither a read nor idempotent"
+                why = (
+                    "while it still runs" if state == 1 else "a second time: the tool is neither a read nor idempotent"
+                )
                 raise HookFailure(one.plugin, one.hook, f"call_next was awaited {why}")
             state = 1
             try:

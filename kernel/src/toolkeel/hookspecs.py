@@ -300,9 +300,7 @@ async def rank_skills(request: Request, skills: Sequence[Skill]) -> Ranking | No
 
 
 @hookspec("serve", exclusive="selector")
-async def select_skills(
-    request: Request, skills: Sequence[Skill], ranked: Sequence[Ranking]
-) -> Sequence[str] | None:
+async def select_skills(request: Request, skills: Sequence[Skill], ranked: Sequence[Ranking]) -> Sequence[str] | None:
     """Choose the skills of a request. Exclusive: the plugin that the setting ``selector`` names.
 
     Args:

@@ -207,9 +207,7 @@ def raw_tool(
 
     ``function`` is async and gets the validated arguments as one mapping and the call's context.
     """
-    return Tool(
-        name=name, description=description, parameters=parameters, function=function, effect=effect, **options
-    )
+    return Tool(name=name, description=description, parameters=parameters, function=function, effect=effect, **options)
 
 
 def _unwrapped(function: Callable[..., Any]) -> Any:

@@ -121,8 +121,10 @@ def _decode(arguments: str | bytes | Mapping[str, Any] | None, repairs: list[Rep
 
 
 def _typed(fields: tuple[Parameter, ...]) -> Callable[[Values], Values]:
+    from typing import NotRequired
+
     from pydantic import ConfigDict, TypeAdapter, ValidationError
-    from typing_extensions import NotRequired, TypedDict
+    from typing_extensions import TypedDict
 
     members = {
         field.name: _strict(field.annotation) if field.default is MISSING else NotRequired[_strict(field.annotation)]
@@ -200,7 +202,9 @@ def _pydantic_fault(item: dict[str, Any], names: list[str]) -> tuple[str, str]:
 
 def _is_branch(step: str) -> bool:
     """Whether a step of a pydantic location names a branch of a union or a validator, not a key."""
-    return "[" in step or "(" in step or step in ("str", "int", "float", "bool", "none", "dict", "list", "constrained-str")
+    return (
+        "[" in step or "(" in step or step in ("str", "int", "float", "bool", "none", "dict", "list", "constrained-str")
+    )
 
 
 # Raw schemas -------------------------------------------------------------------------------------------------------
@@ -290,9 +294,7 @@ class _Repairer:
             schema = cast("Mapping[str, Any]", target)
         return schema
 
-    def _kind(
-        self, value: Any, accepted: set[str], branches: list[Mapping[str, Any]], path: str, depth: int
-    ) -> Any:
+    def _kind(self, value: Any, accepted: set[str], branches: list[Mapping[str, Any]], path: str, depth: int) -> Any:
         if _fits(value, accepted):
             return value
         if isinstance(value, str):
@@ -427,6 +429,6 @@ def _nearest(name: str, names: Iterable[str]) -> str:
 def check_definition(tool: Tool) -> None:
     """Compile a tool's validator, for tests and `plugin check`; raises ``DefinitionError`` where that fails."""
     try:
-        Validator(tool)._compile()  # noqa: SLF001 - the same module's own
+        Validator(tool)._compile()
     except ArgumentError as error:
         raise DefinitionError(str(error), where=f"tool {tool.name!r}") from error

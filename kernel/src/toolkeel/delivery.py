@@ -1,0 +1,117 @@
+"""Delivery of lifecycle events to observers, off the path of the calls."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from .events import Event
+from .hooks import HookFailure, HookSet, Implementation, Report
+from .pool import EventGate
+from .watch import Watch, Watched
+
+_PATIENCE = 3
+
+
+class Delivery(Watched):
+    """A bounded queue and the one task that empties it, in order, observer by observer.
+
+    Nothing is dropped: while the queue is full no call starts (``room``). An observer that runs into its time limit
+    three times in a row is suspended and reported, until its plugin is loaded anew.
+    """
+
+    __slots__ = ("_gate", "_hooks", "_limit", "_pending", "_queue", "_report", "_room", "_size", "_strikes", "_watch")
+
+    def __init__(self, hooks: Callable[[], HookSet], watch: Watch, report: Report, size: int, limit: float) -> None:
+        super().__init__()
+        self._hooks = hooks
+        self._watch = watch
+        self._report = report
+        self._size = size
+        self._limit = limit
+        self._queue: deque[tuple[str, Event]] = deque()
+        self._pending: deque[tuple[Implementation, Event]] = deque()
+        self._gate = EventGate()
+        self._room: trio.Event | None = None
+        self._strikes: dict[Implementation, int] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether calls must wait for observers."""
+        return len(self._queue) >= self._size
+
+    @property
+    def idle(self) -> bool:
+        """Whether every event was delivered."""
+        return not self._queue and not self._pending
+
+    def emit(self, hook: str, event: Event) -> None:
+        """Queue an event for the observers of ``hook``. Never waits."""
+        self._queue.append((hook, event))
+        if len(self._queue) == 1:
+            self._gate.open()
+
+    async def room(self) -> None:
+        """Wait until the queue is not full."""
+        while self.full:
+            self._room = self._room or trio.Event()
+            await self._room.wait()
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        self._watch.add(self)
+        try:
+            while True:
+                self.overdue = False
+                with trio.CancelScope() as self.scope:
+                    await self._deliver()
+                if not self.overdue:
+                    return
+        finally:
+            self._watch.remove(self)
+
+    async def drain(self, limit: float) -> bool:
+        """Wait until all is delivered, at most ``limit`` seconds; returns whether it was."""
+        with trio.move_on_after(limit):
+            while not self.idle:
+                await trio.sleep(0.001)
+        return self.idle
+
+    async def _deliver(self) -> None:
+        if self._pending:  # the first of them was overdue
+            self._struck(self._pending.popleft()[0])
+        while True:
+            while self._pending:
+                await self._tell(*self._pending[0])
+                self._pending.popleft()
+            if self._room is not None and not self.full:
+                self._room.set()
+                self._room = None
+            if not self._queue:
+                await self._gate.wait()
+                continue
+            hook, event = self._queue.popleft()
+            for one in self._hooks()[hook]:
+                if self._strikes.get(one, 0) < _PATIENCE:
+                    self._pending.append((one, event))
+
+    async def _tell(self, one: Implementation, event: Event) -> None:
+        self._watch.arm(self, self._limit)
+        try:
+            await one.function(event)
+        except BaseException as error:  # noqa: BLE001 - failure() lets interrupts and cancellation through
+            self._report(one.failure(error))
+        else:
+            if self._strikes:
+                self._strikes.pop(one, None)
+        finally:
+            self.deadline = float("inf")
+
+    def _struck(self, one: Implementation) -> None:
+        strikes = self._strikes[one] = self._strikes.get(one, 0) + 1
+        self._report(one.overdue(self._limit))
+        if strikes == _PATIENCE:
+            what = f"is suspended after {_PATIENCE} time-outs in a row; reload the plugin to try again"
+            self._report(HookFailure(one.plugin, one.hook, what))

@@ -1,0 +1,579 @@
+"""The plugins of a kernel: loaded one by one, quarantined, enabled, disabled and reloaded while calls run."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+import trio
+from pydantic import BaseModel
+
+from . import discovery, hooks
+from .config import Config, KernelSettings
+from .discovery import Source
+from .errors import DefinitionError, PluginError, SettingsError
+from .hooks import HookFailure, HookSet, Relay, describe
+from .hookspecs import API_VERSION, PluginContext
+from .scope import Scope
+from .services import Services
+
+State = Literal["active", "disabled", "listed", "quarantined"]
+Stage = Literal["", "found", "needs", "import", "settings", "create", "hooks", "start", "register", "run"]
+Answer = TypeVar("Answer")
+Registered = list[tuple["Plugin", Any]]
+Loading = list["Plugin"]
+Failures = list[tuple["Plugin", HookFailure]]
+_NOTES = 20
+
+
+class PluginInfo(msgspec.Struct, frozen=True):
+    """What lists of plugins show.
+
+    ``stage`` is where a quarantined plugin failed (``import``, ``settings``, ``hooks``, ``start`` …), ``reason`` what
+    happened, ``remedy`` what to do. ``notes`` are failures of its hooks that stopped nothing, newest last.
+    """
+
+    name: str
+    state: State
+    source: str
+    kind: str
+    version: str = ""
+    description: str = ""
+    priority: int = 100
+    stage: Stage = ""
+    reason: str = ""
+    remedy: str = ""
+    hooks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    digest: str = ""
+
+
+class Plugin:
+    """One life of one plugin. A reload makes a new one; calls in flight keep the old."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.name = source.name
+        self.state: State = "listed"
+        self.stage: Stage = ""
+        self.reason = ""
+        self.remedy = ""
+        self.priority = 100
+        self.implementer: object = None
+        self.section = ""
+        self.context: PluginContext | None = None
+        self.notes: list[str] = []
+        self.stopping = trio.Event()
+        self.stopped = trio.Event()
+
+    @property
+    def active(self) -> bool:
+        """Whether its hooks and tools count."""
+        return self.state == "active"
+
+
+class _Timeout(Exception):
+    pass
+
+
+class Plugins:
+    """The plugin set. Changes are serialised; each ends in one swap of the compiled hooks."""
+
+    def __init__(
+        self,
+        config: Config,
+        settings: KernelSettings,
+        relay: Relay,
+        services: Services,
+        log: logging.Logger,
+        swapped: Callable[[HookSet, str], None],
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._relay = relay
+        self._services = services
+        self._log = log
+        self._swapped = swapped
+        self._plugins: dict[str, Plugin] = {}
+        self._doubles: list[Plugin] = []
+        self._lock = trio.Lock()
+        self._nursery: trio.Nursery | None = None
+        self._limiter = trio.CapacityLimiter(settings.threads)
+        self._strict = os.environ.get("TOOLKEEL_STRICT") == "1"
+        self.hooks = HookSet({}, frozenset())
+        self.missing: Mapping[str, str] = {}
+
+    # What is there
+
+    def list(self) -> tuple[PluginInfo, ...]:
+        """Every plugin that was found, by name, with its state and why."""
+        everyone = sorted([*self._plugins.values(), *self._doubles], key=lambda one: (one.name, one.source.place))
+        return tuple(self._info(plugin) for plugin in everyone)
+
+    def get(self, name: str) -> Plugin | None:
+        """The present life of a plugin."""
+        return self._plugins.get(name)
+
+    def active(self) -> Loading:
+        """The active plugins in their order."""
+        return sorted(
+            (plugin for plugin in self._plugins.values() if plugin.active), key=lambda one: (one.priority, one.name)
+        )
+
+    def _info(self, plugin: Plugin) -> PluginInfo:
+        source = plugin.source
+        return PluginInfo(
+            name=plugin.name,
+            state=plugin.state,
+            source=source.place,
+            kind=source.kind,
+            version=source.version,
+            description=source.description,
+            priority=plugin.priority,
+            stage=plugin.stage,
+            reason=plugin.reason,
+            remedy=plugin.remedy,
+            hooks=tuple(self._relay.hooks_of(plugin.name)) if plugin.active else (),
+            notes=tuple(plugin.notes),
+            digest=source.digest,
+        )
+
+    def note(self, failure: HookFailure) -> None:
+        """Record a failure that stopped nothing with the plugin that it belongs to."""
+        self._log.warning("%s", failure)
+        plugin = self._plugins.get(failure.plugin)
+        if plugin is not None:
+            text = f"{failure.hook}: {failure.what.partition(': ')[2]}"
+            if not plugin.notes or plugin.notes[-1] != text:
+                plugin.notes.append(text)
+                del plugin.notes[:-_NOTES]
+
+    # Opening and closing
+
+    async def open(self, sources: Iterable[Source], nursery: trio.Nursery) -> None:
+        """Load and start every source; what fails is quarantined and the others work."""
+        self._nursery = nursery
+        async with self._lock:
+            loading: Loading = []
+            for source in sources:
+                plugin = self._admit(source)
+                if plugin is not None:
+                    loading.append(plugin)
+            await self._load(loading)
+            self._swap("the kernel opened")
+
+    async def close(self) -> None:
+        """Stop every plugin, last loaded first."""
+        with trio.CancelScope(shield=True):
+            async with self._lock:
+                for plugin in reversed(self.active()):
+                    await self._stop(plugin, wait_for_calls=False)
+
+    def _admit(self, source: Source) -> Plugin | None:
+        plugin = Plugin(source)
+        other = self._plugins.get(source.name)
+        if other is not None:
+            self._doubles.append(plugin)
+            self._quarantine(
+                plugin,
+                "found",
+                f"the name {source.name!r} is taken by {other.source.place}",
+                f"Uninstall one of the two ({other.source.place}; {source.place})",
+            )
+            return None
+        self._plugins[source.name] = plugin
+        return plugin if self._allowed(plugin) else None
+
+    def _allowed(self, plugin: Plugin) -> bool:
+        source, settings = plugin.source, self._settings
+        if source.problem:
+            plugin.state, plugin.reason, plugin.remedy = "listed", source.problem, source.remedy
+            return False
+        if source.name in settings.disable or (settings.only is not None and source.name not in settings.only):
+            key = "disable" if source.name in settings.disable else "only"
+            plugin.state = "disabled"
+            plugin.reason = f"kernel.{key} in {self._config.origin('kernel', key)}"
+            plugin.remedy = f"toolkeel plugins enable {source.name}"
+            return False
+        return True
+
+    # Changing the set
+
+    async def enable(self, name: str) -> PluginInfo:
+        """Load and start a plugin that is disabled or quarantined; answers its new state."""
+        async with self._lock:
+            old = self._known(name)
+            if not old.active:
+                if old.source.problem:
+                    raise PluginError(old.source.problem, where=f"plugin {name!r}", remedy=old.source.remedy)
+                await self._replace(old)
+                self._swap(f"plugin {name!r} was enabled")
+            return self._info(self._plugins[name])
+
+    async def disable(self, name: str) -> PluginInfo:
+        """Take a plugin out: at once for new calls; it stops after its last call in flight, or the limit."""
+        async with self._lock:
+            plugin = self._known(name)
+            if plugin.active:
+                await self._withdraw(plugin, "disabled", f"plugin {name!r} was disabled")
+                plugin.remedy = f"toolkeel plugins enable {name}"
+            plugin.reason = "disabled while running"
+            return self._info(plugin)
+
+    async def reload(self, name: str) -> PluginInfo:
+        """Import a plugin anew and put it in the old one's place; calls in flight finish on the old one."""
+        async with self._lock:
+            plugin = self._known(name)
+            if plugin.active:
+                await self._withdraw(plugin, "disabled", f"plugin {name!r} is reloading")
+            discovery.forget(plugin.source)
+            await self._replace(plugin)
+            self._swap(f"plugin {name!r} was reloaded")
+            return self._info(self._plugins[name])
+
+    def _known(self, name: str) -> Plugin:
+        plugin = self._plugins.get(name)
+        if plugin is None:
+            raise PluginError(
+                f"no plugin {name!r} was found", remedy=f"Found: {', '.join(sorted(self._plugins)) or 'none'}"
+            )
+        return plugin
+
+    async def _replace(self, old: Plugin) -> None:
+        plugin = self._plugins[old.name] = Plugin(old.source)
+        await self._load([plugin])
+
+    async def _withdraw(self, plugin: Plugin, state: State, reason: str) -> None:
+        before = self.hooks
+        plugin.state = state
+        self._relay.unregister(plugin.name)
+        self._swap(reason)
+        await self._stop(plugin, wait_for_calls=True, before=before)
+
+    async def _stop(self, plugin: Plugin, *, wait_for_calls: bool, before: HookSet | None = None) -> None:
+        if wait_for_calls and before is not None:
+            with trio.move_on_after(self._settings.stop_time_limit) as scope:
+                await before.drained()
+            if scope.cancelled_caught:
+                plugin.notes.append(f"stopped while calls still ran, after {self._settings.stop_time_limit:g} s")
+        plugin.stopping.set()
+        with trio.move_on_after(2 * self._settings.stop_time_limit):
+            if _implements(plugin.implementer, "plugin_start") or _implements(plugin.implementer, "plugin_stop"):
+                await plugin.stopped.wait()
+        if plugin.state == "active":
+            plugin.state = "disabled"
+        self._services.withdraw(plugin.name)
+
+    # Loading
+
+    async def _load(self, plugins: Loading) -> None:
+        for plugin in sorted(plugins, key=lambda one: one.name):
+            await self._guarded(plugin, self._import)
+        loaded = [plugin for plugin in plugins if plugin.implementer is not None and plugin.state != "quarantined"]
+        loaded.sort(key=lambda one: (one.priority, one.name))
+        for plugin in loaded:
+            await self._guarded(plugin, self._declare)
+        for plugin in loaded:
+            if plugin.state != "quarantined":
+                await self._guarded(plugin, self._register)
+        for plugin in loaded:
+            if plugin.active:
+                await self._start(plugin)
+        self._check_needs()
+
+    async def _guarded(self, plugin: Plugin, step: Callable[[Plugin], None]) -> None:
+        try:
+            await self.in_thread(partial(step, plugin), self._settings.register_time_limit)
+        except _Timeout:
+            limit = self._settings.register_time_limit
+            self._quarantine(plugin, plugin.stage, f"did not come back within {limit:g} s", "Ask its author")
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or hooks.holds_cancelled(error):
+                raise
+            remedy = getattr(error, "remedy", "") or _remedy(plugin, error)
+            said = getattr(error, "what", "") if isinstance(error, DefinitionError) else describe(error)
+            if isinstance(error, HookFailure):
+                said = error.what.partition(": ")[2]
+            self._quarantine(plugin, plugin.stage, said, remedy, error)
+
+    def _import(self, plugin: Plugin) -> None:
+        source = plugin.source
+        plugin.stage = "needs"
+        missing = discovery.missing_need(source, API_VERSION, lambda name: name in self._plugins)
+        if missing:
+            raise DefinitionError(missing[0], remedy=missing[1])
+        plugin.stage = "import"
+        if source.load is None:
+            raise DefinitionError("there is nothing to load", remedy="Mend the manifest")
+        loaded = source.load()
+        plugin.stage = "settings"
+        settings = self._plugin_settings(plugin, loaded)
+        plugin.context = PluginContext(
+            name=plugin.name,
+            settings=settings,
+            services=self._services,
+            hooks=Caller(self, self._settings.hook_time_limit),
+            log=self._log.getChild(plugin.name),
+            state_folder=self._config.state_folder / "plugins" / plugin.name,
+            clock=time.time,
+        )
+        plugin.stage = "create"
+        plugin.implementer = _created(loaded, plugin.context)
+        plugin.priority = self._priority(plugin, loaded)
+        if not inspect.ismodule(plugin.implementer) and inspect.isclass(plugin.implementer):
+            raise DefinitionError("is neither a module nor a class that can be built")
+
+    def _plugin_settings(self, plugin: Plugin, loaded: object) -> BaseModel | None:
+        model = getattr(loaded, "Settings", None)
+        if model is None and inspect.isclass(loaded):
+            model = getattr(sys.modules.get(loaded.__module__), "Settings", None)
+        section = f"plugins.{plugin.name}"
+        if model is not None:
+            if not (inspect.isclass(model) and issubclass(model, BaseModel)):
+                raise DefinitionError("Settings is not a pydantic model")
+            section = str(getattr(model, "section", section))
+            for other in self._plugins.values():
+                if other is not plugin and other.section == section:
+                    raise SettingsError(
+                        f"plugins {other.name!r} and {plugin.name!r} both take their settings there",
+                        where=section,
+                        remedy=f"Disable one under kernel.disable: [{plugin.name}]",
+                    )
+            plugin.section = section
+            return self._config.section(section, model)
+        if self._config.value(*section.split(".")) is not None:
+            raise SettingsError("this plugin has no settings", where=section, remedy="Remove the section")
+        return None
+
+    def _priority(self, plugin: Plugin, loaded: object) -> int:
+        chosen = self._settings.priority.get(plugin.name, getattr(loaded, "PRIORITY", 100))
+        if isinstance(chosen, bool) or not isinstance(chosen, int):
+            raise DefinitionError(f"PRIORITY must be an integer, not {chosen!r}")
+        return chosen
+
+    def _declare(self, plugin: Plugin) -> None:
+        plugin.stage = "hooks"
+        specs = self._relay.specs_of(plugin.name, plugin.implementer)
+        if specs is not None:
+            self._relay.declare(plugin.name, specs)
+
+    def _register(self, plugin: Plugin) -> None:
+        plugin.stage = "hooks"
+        self._relay.register(plugin.name, plugin.implementer)
+        plugin.state, plugin.stage, plugin.reason, plugin.remedy = "active", "", "", ""
+
+    def _check_needs(self) -> None:
+        changed = True
+        while changed:
+            changed = False
+            for plugin in self.active():
+                missing = discovery.missing_need(plugin.source, API_VERSION, self._is_active)
+                if missing:
+                    self._relay.unregister(plugin.name)
+                    self._quarantine(plugin, "needs", *missing)
+                    plugin.stopping.set()
+                    changed = True
+
+    def _is_active(self, name: str) -> bool:
+        plugin = self._plugins.get(name)
+        return plugin is not None and plugin.active
+
+    # Running
+
+    async def _start(self, plugin: Plugin) -> None:
+        starts = _implements(plugin.implementer, "plugin_start")
+        if not starts and not _implements(plugin.implementer, "plugin_stop"):
+            return
+        if self._nursery is None:
+            raise AssertionError(plugin.name)
+        failure = cast("BaseException | None", await self._nursery.start(self._live, plugin))
+        if failure is not None:
+            self._relay.unregister(plugin.name)
+            self._services.withdraw(plugin.name)
+            self._quarantine(plugin, "start", describe(failure), getattr(failure, "remedy", ""), failure)
+
+    async def _live(
+        self, plugin: Plugin, task_status: trio.TaskStatus[BaseException | None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """The plugin's life: start, wait, stop; a background task that fails quarantines the plugin."""
+        started = False
+        try:
+            async with trio.open_nursery() as nursery:
+                await self._call_start(plugin, nursery)
+                started = True
+                task_status.started(None)
+                await plugin.stopping.wait()
+                await self._call_stop(plugin)
+                nursery.cancel_scope.cancel()
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or hooks.holds_cancelled(error):
+                raise
+            if not started:
+                task_status.started(error)
+            elif plugin.active:
+                self._relay.unregister(plugin.name)
+                cause = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
+                self._quarantine(plugin, "run", f"its background task failed: {describe(cause)}", "Reload it", error)
+                self._services.withdraw(plugin.name)
+                self._swap(f"plugin {plugin.name!r} failed")
+        finally:
+            plugin.stopped.set()
+
+    async def _call_start(self, plugin: Plugin, nursery: trio.Nursery) -> None:
+        if not _implements(plugin.implementer, "plugin_start"):
+            return
+        start = cast("Any", plugin.implementer).plugin_start
+        wanted = inspect.signature(start).parameters
+        values = {"context": plugin.context, "nursery": nursery}
+        limit = self._settings.register_time_limit
+        with trio.move_on_after(limit) as scope:
+            await start(**{name: value for name, value in values.items() if name in wanted})
+        if scope.cancelled_caught:
+            nursery.cancel_scope.cancel()
+            raise PluginError(f"plugin_start did not come back within {limit:g} s", remedy="Ask its author")
+
+    async def _call_stop(self, plugin: Plugin) -> None:
+        if not _implements(plugin.implementer, "plugin_stop"):
+            return
+        with trio.move_on_after(self._settings.stop_time_limit) as scope:
+            scope.shield = True
+            try:
+                await cast("Any", plugin.implementer).plugin_stop()
+            except Exception as error:  # noqa: BLE001 - recorded with the plugin
+                self.note(HookFailure(plugin.name, "plugin_stop", describe(error)))
+        if scope.cancelled_caught:
+            limit = self._settings.stop_time_limit
+            self.note(HookFailure(plugin.name, "plugin_stop", f"no answer within {limit:g} s", timed_out=True))
+
+    async def in_thread(self, function: Callable[[], Answer], limit: float) -> Answer:
+        """Run a plugin's sync code off the loop, at most ``limit`` seconds; a hung thread is left behind."""
+        with trio.move_on_after(limit):
+            return await trio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
+        raise _Timeout
+
+    async def register(self, hook: str, scope: Scope) -> Registered:
+        """Run a ``register_…`` hook for a session: in one worker thread; what fails or hangs is quarantined."""
+        todo = [(one, self._plugins[one.plugin]) for one in self.hooks[hook] if one.plugin in self._plugins]
+        answers: Registered = []
+        done = 0
+
+        def run() -> None:
+            nonlocal done
+            while done < len(todo):
+                one, plugin = todo[done]
+                try:
+                    answer = one.run(scope)
+                except HookFailure as failure:
+                    failures.append((plugin, failure))
+                else:
+                    if answer is not None:
+                        answers.append((plugin, answer))
+                done += 1
+
+        while done < len(todo):
+            failures: Failures = []
+            try:
+                await self.in_thread(run, self._settings.register_time_limit)
+            except _Timeout:
+                one, plugin = todo[done]
+                todo = todo[done + 1 :]
+                done = 0
+                failures.append((plugin, one.overdue(self._settings.register_time_limit)))
+            for plugin, failure in failures:
+                await self.fail(plugin, "register", failure.what.partition(": ")[2], hook)
+        return answers
+
+    async def fail(self, plugin: Plugin, stage: Stage, reason: str, hook: str) -> None:
+        """Quarantine an active plugin and take its hooks out."""
+        if plugin.active:
+            self._relay.unregister(plugin.name)
+            self._quarantine(
+                plugin, stage, f"{hook}: {reason}", f"Mend it, then: toolkeel plugins reload {plugin.name}"
+            )
+            self._services.withdraw(plugin.name)
+            plugin.stopping.set()
+            self._swap(f"plugin {plugin.name!r} was quarantined")
+
+    def _quarantine(
+        self, plugin: Plugin, stage: Stage, reason: str, remedy: str, error: BaseException | None = None
+    ) -> None:
+        plugin.state, plugin.stage, plugin.reason, plugin.remedy = "quarantined", stage, reason, remedy
+        self._log.warning("plugin %r is quarantined at %s: %s", plugin.name, stage or "load", reason)
+        if self._strict:
+            raise PluginError(f"at {stage}: {reason}", where=f"plugin {plugin.name!r}", remedy=remedy) from error
+
+    def _swap(self, reason: str) -> None:
+        priorities = {plugin.name: plugin.priority for plugin in self._plugins.values()}
+        exclusive: dict[str, str] = {}
+        for setting in {contract.exclusive for contract in self._relay.contracts.values() if contract.exclusive}:
+            chosen = self._config.value(setting)
+            if isinstance(chosen, str):
+                exclusive[setting] = chosen
+        before, self.hooks = self.hooks, self._relay.compile(priorities, exclusive)
+        self.missing = {setting: chosen for setting, chosen in exclusive.items() if not self._is_active(chosen)}
+        before.retired = True
+        self._swapped(self.hooks, reason)
+
+
+class Caller:
+    """How plugins call hooks: the verbs over whatever the plugin set is at that moment."""
+
+    def __init__(self, plugins: Plugins, limit: float) -> None:
+        self._plugins = plugins
+        self._limit = limit
+
+    def collect(self, hook: str, /, *arguments: object) -> list[tuple[str, Any]]:
+        """See ``Hooks.collect``."""
+        return hooks.collect(self._plugins.hooks[hook], self._plugins.note, *arguments)
+
+    def serve(self, hook: str, /, *arguments: object) -> Any:
+        """See ``Hooks.serve``."""
+        return hooks.serve(self._plugins.hooks[hook], self._plugins.note, None, *arguments)
+
+    async def collect_async(self, hook: str, /, *arguments: object) -> list[tuple[str, Any]]:
+        """See ``Hooks.collect_async``."""
+        return await hooks.collect_async(self._plugins.hooks[hook], self._plugins.note, self._limit, *arguments)
+
+    async def serve_async(self, hook: str, /, *arguments: object) -> Any:
+        """See ``Hooks.serve_async``."""
+        return await hooks.serve_async(self._plugins.hooks[hook], self._plugins.note, None, self._limit, *arguments)
+
+    async def notify(self, hook: str, /, *arguments: object) -> None:
+        """See ``Hooks.notify``."""
+        await hooks.notify(self._plugins.hooks[hook], self._plugins.note, self._limit, *arguments)
+
+
+def _created(loaded: object, context: PluginContext) -> object:
+    if not inspect.isclass(loaded):
+        return loaded
+    takes = inspect.signature(loaded).parameters
+    build = cast("Callable[..., object]", loaded)
+    return build(context) if takes else build()
+
+
+def _implements(implementer: object, hook: str) -> bool:
+    function = getattr(implementer, hook, None)
+    return getattr(function, "toolkeel_impl", None) is not None
+
+
+def _remedy(plugin: Plugin, error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"Install the package that has {error.name!r}"
+    if plugin.stage == "import":
+        return f"Reinstall or upgrade {plugin.source.place}, or disable it: kernel.disable: [{plugin.name}]"
+    return ""
+
+
+def known_sections(plugins: Iterable[Plugin], exclusive: Mapping[str, object]) -> list[str]:
+    """Every settings path that somebody claims."""
+    claims = {"kernel", "workspaces", *exclusive}
+    for plugin in plugins:
+        claims.add(plugin.section or f"plugins.{plugin.name}")
+    return sorted(claims)

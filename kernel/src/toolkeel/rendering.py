@@ -1,0 +1,158 @@
+"""The text of a result: what a model or a person reads of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import orjson
+import trio
+
+from .outputs import Data, Failure, Markdown, Media, Parts, Result, Text
+from .scope import Format
+
+EMPTY = "(no output)"
+_INLINE_NODES = 2_000
+_INLINE_CHARS = 64_000
+_SLICE = 1_000
+_CHARS = 1_000_000
+
+
+def to_result(value: object) -> Result:
+    """What a tool returned as a typed result."""
+    if isinstance(value, str):
+        return Text(value)
+    if isinstance(value, (Text, Data, Failure, Markdown, Media, Parts)):
+        return value
+    if value is None:
+        return Text("")
+    if isinstance(value, (bytes, bytearray)):
+        return Text(bytes(value))
+    return Data(value)
+
+
+async def render(result: Result, form: Format) -> str | bytes:
+    """The text of a result: a string, or UTF-8 bytes where it is large. Large work runs in a worker thread.
+
+    Raises:
+        TypeError: a value that JSON cannot express.
+    """
+    if isinstance(result, Text):
+        content = result.content
+        if isinstance(content, bytes) or len(content) <= _CHARS:
+            return content
+        return await trio.to_thread.run_sync(_encode, content)
+    if isinstance(result, Data):
+        value = result.value
+        if _small(value):
+            return _dump(value, form).decode()
+        return await trio.to_thread.run_sync(_dump_slices, value, form)
+    if isinstance(result, Markdown):
+        return result.content if form == "markdown" else plain(result.content)
+    if isinstance(result, Failure):
+        return result.message
+    if isinstance(result, Media):
+        name = f" {result.name}" if result.name else ""
+        return f"[{result.media_type}{name}, {len(result.data):,} bytes]"
+    texts = [await render(item, form) for item in result.items]
+    if all(isinstance(text, str) for text in texts):
+        return "\n\n".join(cast("list[str]", texts))
+    return b"\n\n".join(text.encode() if isinstance(text, str) else text for text in texts)
+
+
+def media_type(result: Result) -> str:
+    """What a result says that it is."""
+    if isinstance(result, Text):
+        return result.media_type
+    if isinstance(result, Data):
+        return "application/json"
+    return "text/markdown" if isinstance(result, Markdown) else ""
+
+
+def _encode(text: str) -> bytes:
+    """A long string in UTF-8, in slices so that the loop gets its turns."""
+    return b"".join(text[start : start + _CHARS].encode("utf-8", "replace") for start in range(0, len(text), _CHARS))
+
+
+def _small(value: object) -> bool:
+    """Whether a JSON value is small enough to write on the loop. Looks at no more than a few thousand nodes."""
+    nodes, chars, todo = 0, 0, [value]
+    while todo:
+        item = todo.pop()
+        nodes += 1
+        if isinstance(item, str):
+            chars += len(item)
+        elif isinstance(item, Mapping):
+            mapping = cast("Mapping[Any, Any]", item)
+            nodes += len(mapping)
+            if nodes <= _INLINE_NODES:
+                todo.extend(mapping.values())
+        elif isinstance(item, (list, tuple)):
+            items = cast("Sequence[Any]", item)
+            nodes += len(items)
+            if nodes <= _INLINE_NODES:
+                todo.extend(items)
+        if nodes > _INLINE_NODES or chars > _INLINE_CHARS:
+            return False
+    return True
+
+
+def _dump(value: object, form: Format) -> bytes:
+    options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if form == "plain" else 0)
+    try:
+        return orjson.dumps(value, default=_plainer, option=options)
+    except orjson.JSONEncodeError as error:
+        if "64-bit" in str(error) or "surrogates" in str(error):
+            import json
+
+            text = json.dumps(value, default=_plainer, ensure_ascii=False, indent=2 if form == "plain" else None)
+            return text.encode("utf-8", "replace")
+        raise TypeError(str(error)) from None
+
+
+def _dump_slices(value: object, form: Format) -> bytes:
+    """Write a large value; a list item by item, so that other threads get their turns."""
+    if not isinstance(value, (list, tuple)):
+        return _dump(value, form)
+    items = cast("Sequence[Any]", value)
+    parts = [_dump(items[start : start + _SLICE], "markdown")[1:-1] for start in range(0, len(items), _SLICE)]
+    return b"[" + b",".join(parts) + b"]"
+
+
+def _plainer(value: object) -> object:
+    """What orjson does not know: mappings, sets, structs, pydantic models; exact decimals as text."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    if isinstance(value, (set, frozenset)):
+        return sorted(cast("set[Any]", value), key=str)
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    import decimal
+    import pathlib
+
+    import msgspec
+
+    if isinstance(value, (decimal.Decimal, pathlib.PurePath)):
+        return str(value)
+    if isinstance(value, msgspec.Struct):
+        return cast("object", msgspec.to_builtins(value))
+    raise TypeError(type(value).__name__)
+
+
+_MARKS = (
+    (re.compile(r"^(#{1,6})\s+", re.MULTILINE), ""),
+    (re.compile(r"^```.*$\n?", re.MULTILINE), ""),
+    (re.compile(r"!?\[([^\]\n]*)\]\(([^)\s]*)\)"), r"\1 (\2)"),
+    (re.compile(r"(\*\*|__)(?=\S)([^\n]*?\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]*?\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"`([^`\n]+)`"), r"\1"),
+)
+
+
+def plain(markdown: str) -> str:
+    """Markdown without its marks: headings, fences, emphasis, code spans; links as ``text (address)``."""
+    for mark, text in _MARKS:
+        markdown = mark.sub(text, markdown)
+    return markdown

@@ -1,0 +1,108 @@
+"""The watch: one task that ends what is overdue."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+
+import trio
+
+_FOREVER = math.inf
+
+
+class Watched:
+    """Work that the watch may end: it cancels ``scope`` once ``deadline`` is past, and sets ``overdue`` first."""
+
+    __slots__ = ("deadline", "overdue", "scope")
+
+    def __init__(self) -> None:
+        self.scope: trio.CancelScope | None = None
+        self.deadline = _FOREVER
+        self.overdue = False
+
+
+class Watch:
+    """Ends overdue work without a deadline of trio's per piece: setting one is an assignment.
+
+    The task sleeps until the earliest deadline it knows; later deadlines never wake it.
+    """
+
+    def __init__(self) -> None:
+        self._watched: set[Watched] = set()
+        self._sleep: trio.CancelScope | None = None
+        self._next = _FOREVER
+
+    def add(self, watched: Watched) -> None:
+        """Watch it from now on."""
+        self._watched.add(watched)
+
+    def remove(self, watched: Watched) -> None:
+        """Watch it no more."""
+        self._watched.discard(watched)
+
+    def arm(self, watched: Watched, seconds: float) -> None:
+        """Give it so many seconds from now."""
+        deadline = trio.current_time() + seconds
+        watched.deadline = deadline
+        if deadline < self._next:
+            self._next = deadline
+            if self._sleep is not None:
+                self._sleep.deadline = deadline
+
+    async def run(self) -> None:
+        """Keep watch until cancelled."""
+        while True:
+            with trio.CancelScope(deadline=self._next) as self._sleep:
+                await trio.sleep_forever()
+            now = trio.current_time()
+            for watched in self._watched:
+                if watched.deadline <= now and watched.scope is not None:
+                    watched.deadline = _FOREVER
+                    watched.overdue = True
+                    watched.scope.cancel()
+            self._next = min((watched.deadline for watched in self._watched), default=_FOREVER)
+
+
+class Watchdog:
+    """Names sync code that blocks the loop, by its stack: a thread asks the loop for a sign of life.
+
+    A loop that does not answer within ``patience`` seconds is reported once per stall.
+    """
+
+    def __init__(self, log: logging.Logger, report: Callable[[str], None], patience: float = 1.0) -> None:
+        self._log = log
+        self._report = report
+        self._patience = patience
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        """Watch the loop of the calling task until ``stop``."""
+        token = trio.lowlevel.current_trio_token()
+        arguments = (token, threading.get_ident())
+        threading.Thread(target=self._watch, args=arguments, name="toolkeel-watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the watch."""
+        self._stop.set()
+
+    def _watch(self, token: trio.lowlevel.TrioToken, thread: int) -> None:
+        while not self._stop.wait(self._patience):
+            answered = threading.Event()
+            try:
+                token.run_sync_soon(answered.set, idempotent=True)
+            except trio.RunFinishedError:
+                return
+            if answered.wait(self._patience):
+                continue
+            frame = sys._current_frames().get(thread)
+            stack = "".join(traceback.format_stack(frame)[-4:]) if frame is not None else ""
+            self._log.warning("the loop has been blocked for %.1f s by:\n%s", self._patience, stack)
+            if not answered.is_set():
+                self._report(stack)
+            while not answered.wait(self._patience):
+                if self._stop.is_set():
+                    return
