@@ -132,8 +132,8 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True):
     """What the model gets for one call.
 
-    ``text`` is the formatted content, already shortened when the whole was stored under ``ref``. ``result`` is the typed
-    result (the preview's text where it was spilled), so that a surface can show media.
+    ``text`` is the formatted content, already shortened when the whole was stored under ``ref``. ``result`` is the
+    typed result (the preview's text where it was spilled), so that a surface can show media.
     """
 
     id: str

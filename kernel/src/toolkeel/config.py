@@ -189,11 +189,10 @@ class Config:
                 names file, line and path.
         """
         trail = tuple(section.split("."))
-        values = _at(self._values, trail)
-        values = {} if values is None else values
-        if not isinstance(values, dict):
+        values: Any = _at(self._values, trail)
+        if values is not None and not isinstance(values, dict):
             raise SettingsError("must be a mapping", where=self._place(trail))
-        merged = _copy(cast("dict[str, Any]", values))
+        merged = _copy(cast("dict[str, Any]", values or {}))
         for layer in self.layers:
             if layer.name == "workspace":
                 self._narrow(merged, layer, trail, model)
@@ -294,7 +293,7 @@ def read_file(path: Path, layer: str, *, must_exist: bool = False) -> Layer:
         raise SettingsError(f"cannot be read: {error.strerror}", where=str(path)) from error
     origins: dict[Trail, Origin] = {}
     values = _parse(text, str(path), layer, origins)
-    locked = values.pop("locked", []) if layer == "distribution" else []
+    locked: Any = values.pop("locked", []) if layer == "distribution" else []
     if not isinstance(locked, list) or not all(isinstance(item, str) for item in cast("list[object]", locked)):
         raise SettingsError("must be a list of settings paths", where=f"{path}: locked")
     return Layer(layer, values, origins, tuple(tuple(item.split(".")) for item in cast("list[str]", locked)))
@@ -395,9 +394,10 @@ def _put(values: dict[str, Any], origins: dict[Trail, Origin], path: str, text: 
     wrapped = _parse(b"value: " + text.encode("utf-8", "replace"), origin.source, origin.layer, inner)
     tree = values
     for step in trail[:-1]:
-        tree = tree.setdefault(step, {})
-        if not isinstance(tree, dict):
+        inside: Any = tree.setdefault(step, {})
+        if not isinstance(inside, dict):
             raise SettingsError(f"{path!r} lies inside a value that is set as a whole", where=origin.source)
+        tree = cast("dict[str, Any]", inside)
     tree[trail[-1]] = wrapped["value"]
     _note(wrapped["value"], trail, origin, origins)
     origins[trail] = origin
@@ -480,7 +480,7 @@ def _fields_at(model: type[BaseModel], location: Trail) -> Iterable[str]:
 
 def _narrowed(before: Any, value: Any, field: FieldInfo, place: str) -> Any:
     extra = field.json_schema_extra
-    how = extra.get("workspace") if isinstance(extra, dict) else None
+    how = cast("dict[str, Any]", extra).get("workspace") if isinstance(extra, dict) else None
     if how == "any":
         return value
     if how == "lower":

@@ -22,7 +22,19 @@ class Delivery(Watched):
     three times in a row is suspended and reported, until its plugin is loaded anew.
     """
 
-    __slots__ = ("_gate", "_hooks", "_limit", "_pending", "_queue", "_report", "_room", "_size", "_strikes", "_watch")
+    __slots__ = (
+        "_empty",
+        "_gate",
+        "_hooks",
+        "_limit",
+        "_pending",
+        "_queue",
+        "_report",
+        "_room",
+        "_size",
+        "_strikes",
+        "_watch",
+    )
 
     def __init__(self, hooks: Callable[[], HookSet], watch: Watch, report: Report, size: int, limit: float) -> None:
         super().__init__()
@@ -35,6 +47,7 @@ class Delivery(Watched):
         self._pending: deque[tuple[Implementation, Event]] = deque()
         self._gate = EventGate()
         self._room: trio.Event | None = None
+        self._empty: trio.Event | None = None
         self._strikes: dict[Implementation, int] = {}
 
     @property
@@ -76,7 +89,8 @@ class Delivery(Watched):
         """Wait until all is delivered, at most ``limit`` seconds; returns whether it was."""
         with trio.move_on_after(limit):
             while not self.idle:
-                await trio.sleep(0.001)
+                self._empty = self._empty or trio.Event()
+                await self._empty.wait()
         return self.idle
 
     async def _deliver(self) -> None:
@@ -90,6 +104,9 @@ class Delivery(Watched):
                 self._room.set()
                 self._room = None
             if not self._queue:
+                if self._empty is not None:
+                    self._empty.set()
+                    self._empty = None
                 await self._gate.wait()
                 continue
             hook, event = self._queue.popleft()

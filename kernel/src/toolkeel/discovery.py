@@ -1,5 +1,6 @@
 """Where plugins are: entry points and manifest folders, found without importing any of them."""
 
+# pyright: reportPrivateUsage=false
 from __future__ import annotations
 
 import hashlib
@@ -208,8 +209,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         self._files = files
         self._place = place
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    def find_spec(  # the signature is importlib's
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._package and not fullname.startswith(f"{self._package}."):
             return None

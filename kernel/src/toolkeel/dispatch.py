@@ -1,5 +1,6 @@
 """Runs a batch of calls through the stages."""
 
+# pyright: reportPrivateUsage=false
 from __future__ import annotations
 
 import itertools
@@ -8,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -239,7 +240,7 @@ class Dispatcher:
         return cast("Result", batch.calls[0].result)
 
     @asynccontextmanager
-    async def parked(self) -> AsyncIterator[None]:
+    async def parked(self) -> AsyncGenerator[None]:
         """Give the current call's slot away while it waits for a model, a person or a child run."""
         live = _current.get()
         if live is None or live.status != "executing":
@@ -249,7 +250,7 @@ class Dispatcher:
             yield
 
     @asynccontextmanager
-    async def lent(self, live: _Live) -> AsyncIterator[None]:
+    async def lent(self, live: _Live) -> AsyncGenerator[None]:
         """Lend a call's slot out; it is regained at the head of the queue. The call's time stands still meanwhile."""
         puller = live.puller
         live.lent += 1
@@ -291,7 +292,7 @@ class Dispatcher:
                 await checkpoint()
             for live in batch.calls:
                 if live.answer is None and not live.delivering:
-                    await self._deliver(live, None)
+                    await self._deliver(live)
         finally:
             self.running -= 1
             for live in batch.calls:
@@ -482,7 +483,8 @@ class Dispatcher:
                 await self._execute(live, puller)
                 if puller.overdue:
                     break
-                live = await self._conclude(live, puller)
+                await self._conclude(live)
+                live = None
                 if self._pool.contended(batch.session) and batch.ready:
                     puller.slot = False
                     self._pool.release()
@@ -492,15 +494,14 @@ class Dispatcher:
         puller.live = None
         if live is not None and puller.overdue:
             self._ran_out(live, puller)
-            await self._conclude(live, None)
+            await self._conclude(live)
 
-    async def _conclude(self, live: _Live, puller: _Puller | None) -> _Live | None:
+    async def _conclude(self, live: _Live) -> None:
         """Format and spill a call that ended, and let go of those that wait for it."""
         if live.status in FINAL:
             if live.answer is None and not live.delivering:
-                await self._deliver(live, puller)
+                await self._deliver(live)
             self._release(live)
-        return None
 
     def _release(self, live: _Live) -> None:
         batch = live.batch
@@ -653,7 +654,7 @@ class Dispatcher:
         elif answer.arguments is not None and self._edited(live, answer.arguments):
             return
         if live.status in FINAL:
-            await self._conclude(live, None)
+            await self._conclude(live)
         else:
             batch.ready.appendleft(live)
         if batch.ready:
@@ -701,7 +702,7 @@ class Dispatcher:
         if not isinstance(result, cast("Any", Result)):
             done = f"{live.name} finished, but " if live.tool_returned else ""
             return Failure(f"{done}a hook around the call gave a {type(result).__name__}, which is no result")
-        return result
+        return cast("Result", result)
 
     async def _tool(self, live: _Live) -> Result:
         """Run the tool's function; whatever it raises is the call's failure."""
@@ -785,7 +786,7 @@ class Dispatcher:
 
     # Format and spill
 
-    async def _deliver(self, live: _Live, puller: _Puller | None) -> None:
+    async def _deliver(self, live: _Live) -> None:
         """Make the answer of a call that ended. Nothing here changes its status."""
         live.delivering = True
         result = cast("Result", live.result)
@@ -797,13 +798,11 @@ class Dispatcher:
         limit = self._settings.max_result_chars
         spill = live.entry.tool.spill if live.entry else "large"
         if not isinstance(text, str) or len(text) > limit or (spill == "always" and live.status == "completed"):
-            text, ref = await self._shortened(live, text, limit, spill, puller)
+            text, ref = await self._shortened(live, text, limit, spill)
         shown = result if not ref or isinstance(result, Media) else Text(text)
         live.answer = Answer(live.model_id, live.name, live.status, text or rendering.EMPTY, shown, live.record(), ref)
 
-    async def _shortened(
-        self, live: _Live, text: str | bytes, limit: int, spill: str, puller: _Puller | None
-    ) -> tuple[str, str]:
+    async def _shortened(self, live: _Live, text: str | bytes, limit: int, spill: str) -> tuple[str, str]:
         if isinstance(text, bytes) and len(text) <= limit and spill != "always":
             return text.decode("utf-8", "replace"), ""
         if spill == "never":

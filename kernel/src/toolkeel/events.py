@@ -100,6 +100,6 @@ class CallChanged(Event, frozen=True, kw_only=True):
 
 
 class ToolsChanged(Event, frozen=True, kw_only=True):
-    """What sessions may be offered changed: a plugin was enabled, disabled or reloaded, or a factory's answer differs."""
+    """What sessions may be offered changed: a plugin was enabled, disabled, reloaded or quarantined."""
 
     reason: str

@@ -70,7 +70,9 @@ class Implementation(msgspec.Struct, frozen=True):
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line: its class and its text."""
+    """An exception in one line: its class and its text; of a group, its first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     text = str(error).strip()
     if isinstance(error, ToolkeelError):
         return text

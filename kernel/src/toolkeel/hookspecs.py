@@ -54,7 +54,7 @@ _mark = pluggy.HookspecMarker(PROJECT)
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """What the kernel knows of a hook: verb, colour, parameters, and the setting that names the one plugin it may have."""
+    """What the kernel knows of a hook: verb, colour, parameters, and the setting that names its plugin if exclusive."""
 
     name: str
     verb: Verb

@@ -1,11 +1,12 @@
 """The façade: open a kernel, open sessions, offer tools, run calls, close."""
 
+# pyright: reportPrivateUsage=false
 from __future__ import annotations
 
 import difflib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -180,7 +181,7 @@ class Kernel:
         plugins: Iterable[object] = (),
         discover: bool = True,
         workspaces: Iterable[Path] = (),
-    ) -> AsyncGenerator[Kernel, None]:
+    ) -> AsyncGenerator[Kernel]:
         """Open a kernel: find plugins, load them, start them.
 
         Args:
@@ -190,7 +191,7 @@ class Kernel:
             workspaces: folders whose ``extensions/`` may hold plugins, and whose settings narrow.
 
         Raises:
-            SettingsError: a setting is wrong; names file, line and path. A broken plugin raises nothing: see ``plugins``.
+            SettingsError: a setting is wrong; names file, line and path. A broken plugin raises nothing.
         """
         folders = [path.resolve() for path in workspaces]
         kernel = cls(config if config is not None else Config.read(workspaces=folders))
@@ -234,7 +235,7 @@ class Kernel:
         return self._open_session(scope)
 
     @asynccontextmanager
-    async def _open_session(self, scope: Scope) -> AsyncIterator[Session]:
+    async def _open_session(self, scope: Scope) -> AsyncGenerator[Session]:
         if self.closing:
             raise Closed("the kernel is closing", remedy="Open a new one")
         session = Session(self, scope)

@@ -353,10 +353,10 @@ class Plugins:
         return None
 
     def _priority(self, plugin: Plugin, loaded: object) -> int:
-        chosen = self._settings.priority.get(plugin.name, getattr(loaded, "PRIORITY", 100))
+        chosen: Any = self._settings.priority.get(plugin.name, getattr(loaded, "PRIORITY", 100))
         if isinstance(chosen, bool) or not isinstance(chosen, int):
             raise DefinitionError(f"PRIORITY must be an integer, not {chosen!r}")
-        return chosen
+        return cast("int", chosen)
 
     def _declare(self, plugin: Plugin) -> None:
         plugin.stage = "hooks"
@@ -419,8 +419,7 @@ class Plugins:
                 task_status.started(error)
             elif plugin.active:
                 self._relay.unregister(plugin.name)
-                cause = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
-                self._quarantine(plugin, "run", f"its background task failed: {describe(cause)}", "Reload it", error)
+                self._quarantine(plugin, "run", f"its background task failed: {describe(error)}", "Reload it", error)
                 self._services.withdraw(plugin.name)
                 self._swap(f"plugin {plugin.name!r} failed")
         finally:

@@ -150,7 +150,7 @@ def _annotated(annotation: Any, notes: tuple[Any, ...]) -> dict[str, Any] | None
 
 
 def _literal(values: tuple[Any, ...]) -> dict[str, Any] | None:
-    kinds = {type(value) for value in values}
+    kinds: set[Any] = {type(value) for value in values}
     if not kinds <= {str, int, bool, type(None)}:
         return None
     schema: dict[str, Any] = {"enum": list(values)}

@@ -1,5 +1,6 @@
 """The arguments of a call: decoded, repaired where the slip is harmless, validated."""
 
+# pyright: reportPrivateUsage=false
 from __future__ import annotations
 
 import difflib
@@ -288,7 +289,9 @@ class _Repairer:
                 return schema
             target: Any = self._root
             for step in reference[2:].split("/"):
-                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+                if not isinstance(target, Mapping):
+                    return schema
+                target = cast("Mapping[str, Any]", target).get(step.replace("~1", "/").replace("~0", "~"))
             if not isinstance(target, Mapping):
                 return schema
             schema = cast("Mapping[str, Any]", target)
@@ -310,7 +313,9 @@ class _Repairer:
             before = len(self._repairs)
             items = arrays[0].get("items", {})
             item = self.mend(value, items, f"{path}[0]", depth + 1)
-            kinds = {kind for branch in self._branches(items, depth) for kind in _kinds(branch)} if items else set()
+            kinds: set[str] = set()
+            if items:
+                kinds = {kind for branch in self._branches(items, depth) for kind in _kinds(branch)}
             if not kinds or _fits(item, kinds):
                 return self._note([item], path, "a bare value put into an array")
             del self._repairs[before:]

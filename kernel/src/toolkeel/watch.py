@@ -1,5 +1,6 @@
 """The watch: one task that ends what is overdue."""
 
+# pyright: reportPrivateUsage=false
 from __future__ import annotations
 
 import logging

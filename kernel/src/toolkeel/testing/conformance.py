@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 import msgspec
 
-from ..errors import ToolkeelError
-from ..kernel import Kernel
-from ..plugins import Plugin
-from ..scope import Scope
-from ..tools import Tool
-from ..validate import check_definition
+from toolkeel.errors import ToolkeelError
+from toolkeel.kernel import Kernel
+from toolkeel.plugins import Plugin
+from toolkeel.scope import Scope
+from toolkeel.tools import Tool
+from toolkeel.validate import check_definition
+
 from .kit import kernel_with
 
 _DESCRIPTION_LIMIT = 2_048
@@ -78,8 +79,8 @@ def _tool(tool: Tool) -> Iterable[Fault]:
     where = f"tool {tool.name}"
     if not tool.description.strip() or len(tool.description) > _DESCRIPTION_LIMIT:
         yield Fault("TK101", where, f"its description has {len(tool.description)} characters", "Write 1 to 2,048")
-    for name, schema in tool.parameters.get("properties", {}).items():
-        if not isinstance(schema, dict) or not schema.get("description"):
+    for name, schema in cast("Mapping[str, Any]", tool.parameters.get("properties") or {}).items():
+        if not isinstance(schema, dict) or not cast("Mapping[str, Any]", schema).get("description"):
             yield Fault("TK102", f"{where}: {name}", "has no description", "Describe it in the docstring's Args")
     if len(tool.name) > _PORTABLE_LENGTH or not set(tool.name) <= _PORTABLE:
         yield Fault("TK103", where, "some providers refuse the name", "Use at most 64 of A-Z a-z 0-9 _ -")

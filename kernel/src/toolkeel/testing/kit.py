@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ..calls import Answer, ToolCall
-from ..config import Config
-from ..errors import PluginError
-from ..kernel import Kernel, Session
-from ..offer import Offer
-from ..scope import Principal
+from toolkeel.calls import Answer, ToolCall
+from toolkeel.config import Config
+from toolkeel.errors import PluginError
+from toolkeel.kernel import Kernel, Session
+from toolkeel.offer import Offer
+from toolkeel.scope import Principal
 
 
 class Kit:
@@ -56,7 +56,7 @@ async def kernel_with(
     session: str = "test",
     channel: str = "test",
     broken: bool = False,
-) -> AsyncIterator[Kit]:
+) -> AsyncGenerator[Kit]:
     """Open a kernel with these plugins (modules or classes) and no discovery, and one session in it.
 
     Args:
