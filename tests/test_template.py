@@ -100,22 +100,26 @@ def shipped(pattern: str) -> list[Path]:
 
 @pytest.mark.parametrize("folder", [*shipped("builtin_plugins"), *shipped("contrib")], ids=lambda folder: folder.name)
 def test_a_shipped_plugin_has_the_shape_that_the_template_renders(folder: Path, render: Callable[..., Path]) -> None:
-    """Everything but the dependencies and commands is what a stranger would get; tools are set up in the root."""
+    """A stranger gets the same but for dependencies, needs, commands and build hooks; tools are set up in the root."""
     real = project(folder)
     as_stranger = project(render(name=f"copy-of-{folder.name}", description=real["project"]["description"]))
     for table in ("dependency-groups", "tool.ruff", "tool.mypy", "tool.pytest"):
         drop(as_stranger, *table.split("."))
     expected = json.loads(json.dumps(as_stranger).replace("copy-of-", "").replace("copy_of_", ""))
+    package = f"toolkeel_{folder.name.replace('-', '_')}"
     scripts = real["project"].pop("scripts", {})
-    assert all(target.startswith(f"toolkeel_{folder.name.replace('-', '_')}.") for target in scripts.values())
+    assert all(target.startswith(f"{package}.") for target in scripts.values())
+    real["tool"]["hatch"]["build"].pop("hooks", None)
+    points = real["project"]["entry-points"]
+    points.pop("toolkeel.needs", None)
+    points["toolkeel"] = {name: target.partition(":")[0] for name, target in points["toolkeel"].items()}
     for shape in (real, expected):
         kernels = [need for need in shape["project"].pop("dependencies") if need.startswith("toolkeel>=")]
         shape["kernel"] = kernels
     assert [list(real), list(real["project"])] == [list(expected), list(expected["project"])], "the order of the tables"
     assert real == expected
-    package = folder / "src" / f"toolkeel_{folder.name.replace('-', '_')}"
     for name in ("__init__.py", "py.typed", "plugin.py"):
-        assert (package / name).is_file(), name
+        assert (folder / "src" / package / name).is_file(), name
     assert (folder / "README.md").is_file()
     assert (folder / "LICENSE").is_file()
 

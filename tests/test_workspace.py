@@ -140,8 +140,9 @@ def imported(source: Path) -> Iterator[tuple[str, str]]:
 
 
 def needed(folder: Path) -> set[str]:
-    """The import names of what a distribution depends on."""
-    wanted = {canonicalize_name(Requirement(need).name) for need in project(folder)["project"]["dependencies"]}
+    """The import names of what a distribution depends on, itself or through the kernel, whose types hold theirs."""
+    needs = project(folder)["project"]["dependencies"] + project(ROOT / "kernel")["project"]["dependencies"]
+    wanted = {canonicalize_name(Requirement(need).name) for need in needs}
     by_import = importlib.metadata.packages_distributions()
     theirs = {name for name, owners in by_import.items() if wanted & {canonicalize_name(owner) for owner in owners}}
     return theirs | ({"toolkeel"} & wanted)  # an editable install does not list its own packages

@@ -1,0 +1,51 @@
+"""Write the reference pages from the code.
+
+Usage: python docs/generate.py            writes the pages that differ, and names them
+       python docs/generate.py --check    changes nothing; names them, and fails if there is one
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pages import command_line, hooks, manifest, requirements, settings, tools
+
+DOCS = Path(__file__).resolve().parent
+NOTICE = "<!-- Written by docs/generate.py from the code. Change the code, then run it. -->\n"
+
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "reference/command-line.md": command_line.page,
+    "reference/hooks.md": hooks.page,
+    "reference/manifest.md": manifest.page,
+    "reference/requirements.md": requirements.page,
+    "reference/settings.md": settings.page,
+    "reference/tools.md": tools.page,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write every page that differs, or with ``--check`` only name them and fail."""
+    check = "--check" in arguments
+    stale = {path: expected for path, page in PAGES.items() if not _holds(DOCS / path, expected := text(page))}
+    for path, expected in stale.items():
+        if not check:
+            (DOCS / path).write_text(expected, encoding="utf-8")
+        sys.stdout.write(f"docs/{path}\n")
+    return 1 if stale and check else 0
+
+
+def text(page: Callable[[], Iterator[str]]) -> str:
+    """The whole text of a page."""
+    body = "\n".join(page()).rstrip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", f"{NOTICE}\n{body}")
+
+
+def _holds(path: Path, expected: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == expected
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""One module for each page that docs/generate.py writes."""

@@ -1,0 +1,1 @@
+"""A plugin with a hook of its own."""
