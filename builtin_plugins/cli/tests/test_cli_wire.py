@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkeel import Answer, CallRecord, Failure, Media, Parts, Text, raw_tool
+from toolkeel import Answer, CallRecord, Failure, Media, Parts, Text
 from toolkeel_cli.wire import FORMS, Form, Response, WireError, read_response, tool_list, write_results
 
 RECORDED = Path(__file__).parents[3] / "tests" / "wire"
@@ -370,31 +370,30 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 # Tool lists --------------------------------------------------------------------------------------------------------
 
 
-async def _nothing(arguments: Any, context: Any) -> None: ...
+def listing(name: str, description: str = "", **schema: Any) -> dict[str, Any]:
+    return {"name": name, "description": description, "parameters": {"type": "object", **schema}}
 
 
 def test_a_tool_list_has_the_shape_of_its_form() -> None:
     schema = {"type": "object", "properties": {"x": {"type": "integer"}}}
-    entry = raw_tool("add", "Adds.", schema, _nothing)
-    assert tool_list([entry], "openai") == (
+    offered = json.dumps([listing("add", "Adds.", properties=schema["properties"])]).encode()
+    assert tool_list(offered, "openai") == (
         [{"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": schema}}],
         [],
     )
-    assert tool_list([entry], "responses") == (
+    assert tool_list(offered, "responses") == (
         [{"type": "function", "name": "add", "description": "Adds.", "parameters": schema, "strict": False}],
         [],
     )
-    assert tool_list([entry], "anthropic") == (
+    assert tool_list(offered, "anthropic") == (
         [{"name": "add", "description": "Adds.", "input_schema": schema}],
         [],
     )
 
 
 def test_what_a_vendor_is_likely_to_refuse_is_noted() -> None:
-    dotted = raw_tool("server.add", "", {"type": "object"}, _nothing)
-    long = raw_tool("a" * 65, "", {"type": "object"}, _nothing)
-    combined = raw_tool("either", "", {"type": "object", "anyOf": [{}, {}]}, _nothing)
-    entries, notes = tool_list([dotted, long, combined], "anthropic")
+    offered = [listing("server.add"), listing("a" * 65), listing("either", anyOf=[{}, {}])]
+    entries, notes = tool_list(json.dumps(offered).encode(), "anthropic")
     assert len(entries) == 3
     assert [note.split(":")[0] for note in notes] == ["server.add", "a" * 65, "either"]
-    assert len(tool_list([combined], "openai")[1]) == 0
+    assert len(tool_list(json.dumps(offered[2:]).encode(), "openai")[1]) == 0

@@ -6,9 +6,9 @@ import base64
 
 import msgspec
 
-from toolkeel import Media, Tool, ToolCall
+from toolkeel import Media, ToolCall
 
-from .forms import Ids, Response, WireCall, WireError, arguments_of, decode, echoed
+from .forms import Ids, Response, ToolListing, WireCall, WireError, arguments_of, decode, echoed
 from .outcome import Outcome
 
 BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"})
@@ -105,6 +105,6 @@ def _media(media: Media) -> dict[str, object] | None:
     return None
 
 
-def tool_entry(tool: Tool) -> dict[str, object]:
+def tool_entry(tool: ToolListing) -> dict[str, object]:
     """A tool as an entry of a request's ``tools``."""
     return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}

@@ -37,6 +37,14 @@ class WireCall(msgspec.Struct, frozen=True):
     echo: dict[str, object] = msgspec.field(default_factory=dict[str, object])
 
 
+class ToolListing(msgspec.Struct, frozen=True):
+    """A tool as an offer lists it (``Offer.json``): the description already names the tool's presets."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+
+
 class Response(msgspec.Struct, frozen=True):
     """The tool calls of one model response, in the model's order; ``notes`` is what a person should know of it."""
 

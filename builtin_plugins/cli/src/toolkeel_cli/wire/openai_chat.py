@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from toolkeel import Tool, ToolCall
+from toolkeel import ToolCall
 
-from .forms import Ids, Response, WireCall, WireError, arguments_of, decode, is_json
+from .forms import Ids, Response, ToolListing, WireCall, WireError, arguments_of, decode, is_json
 from .outcome import Outcome
 
 
@@ -114,7 +114,7 @@ def results(calls: list[tuple[WireCall, Outcome]]) -> list[dict[str, object]]:
     return [{"role": "tool", "tool_call_id": wire.call.id, "content": outcome.text} for wire, outcome in calls]
 
 
-def tool_entry(tool: Tool) -> dict[str, object]:
+def tool_entry(tool: ToolListing) -> dict[str, object]:
     """A tool as an entry of a request's ``tools``."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}

@@ -6,9 +6,9 @@ import base64
 
 import msgspec
 
-from toolkeel import Media, Tool, ToolCall
+from toolkeel import Media, ToolCall
 
-from .forms import Ids, Response, WireCall, WireError, arguments_of, decode, echoed, is_json
+from .forms import Ids, Response, ToolListing, WireCall, WireError, arguments_of, decode, echoed, is_json
 from .outcome import Outcome
 
 CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -125,7 +125,7 @@ def _media(media: Media) -> dict[str, str] | None:
     return None
 
 
-def tool_entry(tool: Tool) -> dict[str, object]:
+def tool_entry(tool: ToolListing) -> dict[str, object]:
     """A tool as an entry of a request's ``tools``; ``strict`` is said, because there it is on unless it is off."""
     return {
         "type": "function",

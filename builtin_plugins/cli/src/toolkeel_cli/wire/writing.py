@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from toolkeel import Answer, Tool
+import msgspec
+
+from toolkeel import Answer
 
 from . import anthropic, openai_chat, openai_responses
-from .forms import Form, Response, WireCall
+from .forms import Form, Response, ToolListing, WireCall
 from .outcome import Outcome, not_run, outcome_of
 
 _RESULTS: dict[Form, Callable[[list[tuple[WireCall, Outcome]]], list[dict[str, object]]]] = {
@@ -16,7 +18,7 @@ _RESULTS: dict[Form, Callable[[list[tuple[WireCall, Outcome]]], list[dict[str, o
     "responses": openai_responses.results,
     "anthropic": anthropic.results,
 }
-_ENTRIES: dict[Form, Callable[[Tool], dict[str, object]]] = {
+_ENTRIES: dict[Form, Callable[[ToolListing], dict[str, object]]] = {
     "openai": openai_chat.tool_entry,
     "responses": openai_responses.tool_entry,
     "anthropic": anthropic.tool_entry,
@@ -38,11 +40,14 @@ def write_results(response: Response, answers: Sequence[Answer]) -> list[dict[st
     return _RESULTS[response.form](outcomes)
 
 
-def tool_list(tools: Iterable[Tool], form: Form) -> tuple[list[dict[str, object]], list[str]]:
-    """The ``tools`` of a request to a model, and notes on what the vendor is likely to refuse."""
+def tool_list(offered: bytes, form: Form) -> tuple[list[dict[str, object]], list[str]]:
+    """The ``tools`` of a request to a model, and notes on what the vendor is likely to refuse.
+
+    ``offered`` is what ``Offer.json`` gives.
+    """
     entries: list[dict[str, object]] = []
     notes: list[str] = []
-    for tool in tools:
+    for tool in msgspec.json.decode(offered, type=list[ToolListing]):
         entries.append(_ENTRIES[form](tool))
         if not _NAME.fullmatch(tool.name):
             notes.append(f"{tool.name}: the APIs take names of 1 to 64 of A-Z, a-z, 0-9, _ and -")

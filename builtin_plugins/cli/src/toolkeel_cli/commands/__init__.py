@@ -1,0 +1,1 @@
+"""The commands of toolkeel, one module for each or for a family."""

@@ -1,0 +1,7 @@
+"""toolkeel demo."""
+
+from __future__ import annotations
+
+
+def demo() -> None:
+    """Demo."""

@@ -1,0 +1,155 @@
+"""What a command writes: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+
+from toolkeel import ToolkeelError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+PIPE_WIDTH = 120
+"""Columns where nobody says how wide the output is."""
+Cell = str | tuple[str, str]
+"""A cell's text, or its text and style."""
+
+
+class Screen:
+    """Where one command writes. ``as_json``: machines read it, so standard error holds errors only, as JSON."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+
+    @cached_property
+    def out(self) -> Console:
+        """Standard output, for people."""
+        return _console(stderr=False)
+
+    @cached_property
+    def err(self) -> Console:
+        """Standard error, for people."""
+        return _console(stderr=True)
+
+    def text(self, text: str) -> None:
+        """Write a result as it is; on a terminal, control characters become visible, so that no result drives it."""
+        if sys.stdout.isatty():
+            text = visible(text)
+        data = text.encode("utf-8", "replace")
+        self._write(data if data.endswith(b"\n") else data + b"\n")
+
+    def json(self, value: object) -> None:
+        """Write a value as JSON: one line with ``--json`` or in a pipe, indented on a terminal."""
+        indented = not self.as_json and sys.stdout.isatty()
+        self._write(to_json(value, indented=indented) + b"\n")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+        """Write a table without lines. On a terminal cells wrap; in a pipe each row is one line, for grep and cut."""
+        if self.out.is_terminal:
+            self.out.print(_rich_table(columns, rows))
+            return
+        texts = [[visible(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
+        lines = [list(columns), *([" ".join(cell.split()) for cell in row] for row in texts)]
+        widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+        for line in lines:
+            self.line("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Write one line for people, never folded."""
+        self.out.print(visible(text), style=style or None, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Tell a person something beside the result."""
+        if not self.as_json:
+            self.err.print(visible(text), style="dim", soft_wrap=True)
+
+    def error(self, error: BaseException, *, code: int) -> None:
+        """Show an error that ended the command: what, where, remedy."""
+        if isinstance(error, ToolkeelError):
+            what, where, remedy = error.what, error.where, error.remedy
+        else:
+            what, where = f"{type(error).__name__}: {error}", ""
+            remedy = "This is a fault of toolkeel, or of a plugin's command; --trace shows where it happened"
+        if self.as_json:
+            told = {"what": what, "where": where, "remedy": remedy, "exit_code": code}
+            sys.stderr.write(to_json({"error": told}).decode() + "\n")
+            return
+        from rich.text import Text
+
+        lines = [Text.assemble(("error: ", "bold red"), visible(what))]
+        if where:
+            lines.append(Text.assemble(("  where:  ", "dim"), visible(where)))
+        if remedy:
+            lines.append(Text.assemble(("  remedy: ", "dim"), visible(remedy)))
+        for line in lines:
+            self.err.print(line, soft_wrap=True)
+
+    def _write(self, data: bytes) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for index, column in enumerate(columns):
+        made.add_column(column, no_wrap=index == 0, overflow="fold")
+    for row in rows:
+        made.add_row(
+            *(Text(visible(cell)) if isinstance(cell, str) else Text(visible(cell[0]), cell[1]) for cell in row)
+        )
+    return made
+
+
+def to_json(value: object, *, indented: bool = False) -> bytes:
+    """JSON of whatever a command knows: structs, paths, mappings; what it cannot express is written as text."""
+    options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indented else 0)
+    try:
+        return orjson.dumps(value, default=_plain, option=options)
+    except TypeError:  # text that is no UTF-8, or whole numbers over 64 bits
+        import json
+
+        plain = json.dumps(value, default=_plain, ensure_ascii=True, indent=2 if indented else None)
+        return plain.encode()
+
+
+def _plain(value: Any) -> Any:
+    import msgspec
+
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.asdict(value)
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    if isinstance(value, (set, frozenset)):
+        return sorted(cast("set[Any]", value), key=str)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+_VISIBLE = {
+    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
+    0x7F: 0x2421,
+    **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+}
+
+
+def visible(text: str) -> str:
+    """Text whose control characters are shown instead of obeyed, so that no tool's output can drive a terminal."""
+    return text.translate(_VISIBLE)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
