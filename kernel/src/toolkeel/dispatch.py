@@ -73,6 +73,10 @@ class Owner(Protocol):
         """Whether no further call may start."""
         ...
 
+    def present_table(self, session: Any) -> Table | None:
+        """The session's tools, where they are of the present plugin set."""
+        ...
+
     async def table(self, session: Any) -> Table:
         """The session's tools, registered anew where the plugin set changed."""
         ...
@@ -81,12 +85,33 @@ class Owner(Protocol):
 class _Live:
     """The mutable record of one call while it lives; observers get frozen copies."""
 
-    __slots__ = (
-        "abandoned", "answer", "approved", "arguments", "asked", "batch", "blocked_by", "call", "created", "delivering",
-        "dependents", "depth", "ended", "entry", "id", "index", "lent", "model_id", "name", "parent", "puller", "reads",
-        "reason", "refused_by", "remaining", "repairs", "result", "setting", "started", "status", "tool_returned",
-        "values", "waits", "writes",
-    )  # fmt: skip
+    # What most calls never change stands on the class: a call is made of as few assignments as can be.
+    status: Status = "pending"
+    started: float | None = None
+    ended: float | None = None
+    entry: Entry | None = None
+    repairs: tuple[Repair, ...] = ()
+    reads: tuple[Key, ...] = ()
+    writes: tuple[Key, ...] = ()
+    call: Call | None = None
+    result: Result | None = None
+    answer: Answer | None = None
+    reason = ""
+    refused_by = ""
+    setting = ""
+    parent = ""
+    depth = 0
+    puller: _Puller | None = None
+    lent = 0
+    remaining = _FOREVER
+    waits = 0
+    dependents: Sequence[_Live] = ()
+    tool_returned = False
+    delivering = False
+    abandoned = False
+    blocked_by = ""
+    asked: frozenset[tuple[str, str]] = frozenset()
+    rounds = 0
 
     def __init__(self, batch: _Batch, index: int, call: ToolCall) -> None:
         self.batch = batch
@@ -95,34 +120,11 @@ class _Live:
         self.model_id = call.id
         self.name = call.name
         self.arguments: Any = call.arguments
-        self.status: Status = "pending"
-        self.created = time.time()
-        self.started: float | None = None
-        self.ended: float | None = None
-        self.entry: Entry | None = None
         self.values: dict[str, Any] = {}
-        self.repairs: tuple[Repair, ...] = ()
-        self.reads: tuple[Key, ...] = ()
-        self.writes: tuple[Key, ...] = ()
-        self.call: Call | None = None
-        self.result: Result | None = None
-        self.answer: Answer | None = None
-        self.reason = ""
-        self.refused_by = ""
-        self.setting = ""
-        self.parent = batch.parent.id if batch.parent else ""
-        self.depth: int = batch.parent.depth + 1 if batch.parent else 0
-        self.puller: _Puller | None = None
-        self.lent = 0
-        self.remaining = _FOREVER
-        self.waits = 0
-        self.dependents: list[_Live] = []
-        self.tool_returned = False
-        self.delivering = False
-        self.abandoned = False
-        self.blocked_by = ""
-        self.asked: set[tuple[str, str]] = set()
-        self.approved = 0
+        self.created = time.time()
+        if batch.parent is not None:
+            self.parent = batch.parent.id
+            self.depth = batch.parent.depth + 1
 
     def record(self) -> CallRecord:
         request = self.batch.offer.request
@@ -217,6 +219,14 @@ class Dispatcher:
         self._threads = trio.CapacityLimiter(settings.threads)
         self._stray: dict[int, tuple[str, float]] = {}
         self.running = 0
+        self._idle: trio.Event | None = None
+
+    async def drain(self, limit: float) -> None:
+        """Wait until no batch runs, at most ``limit`` seconds."""
+        if self.running:
+            self._idle = trio.Event()
+            with trio.move_on_after(limit):
+                await self._idle.wait()
 
     def stray_threads(self) -> list[tuple[str, float]]:
         """The tools whose threads were given up and have not returned, each with the time it was given up."""
@@ -228,7 +238,8 @@ class Dispatcher:
         if parent is not None and parent.status == "executing" and parent.batch.dispatcher is self:
             async with self.lent(parent):
                 return await self._run(offer, calls, progress, parent)
-        await self._pool.enter()
+        if self._pool.crowded:
+            await self._pool.enter()
         return await self._run(offer, calls, progress, None)
 
     async def run_nested(self, parent: _Live, name: str, arguments: Mapping[str, Any]) -> Result:
@@ -255,8 +266,7 @@ class Dispatcher:
         puller = live.puller
         live.lent += 1
         if live.lent == 1 and puller is not None and puller.slot:
-            live.remaining = puller.deadline - trio.current_time()
-            puller.deadline = _FOREVER
+            live.remaining = self._watch.disarm(puller) - trio.current_time()
             puller.slot = False
             self._pool.release()
         try:
@@ -278,53 +288,70 @@ class Dispatcher:
         return [cast("Answer", live.answer) for live in batch.calls]
 
     async def _run_batch(self, batch: _Batch, *, deliver: bool) -> None:
-        if self._owner.closing:
+        if self._owner.closing and batch.parent is None:
             raise Closed("the kernel is closing", remedy="Open a new one")
         self.running += 1
+        calls = batch.calls
         try:
-            await self._prepare(batch)
-            if not deliver:
-                for live in batch.calls:
+            table = self._owner.present_table(batch.offer.session) or await self._owner.table(batch.offer.session)
+            hookset = self._owner.hooks
+            for live in calls:
+                if hookset.changed:
+                    self._changed(live)
+                if not deliver:
                     live.delivering = True
-            if batch.ready or any(live.waits for live in batch.calls):
-                await self._execute_all(batch)
+                if self._admit(live, table):
+                    if hookset.rewrite:
+                        await self._rewrite(live, hookset)
+                    if live.status == "pending":
+                        self._declare(live)
+            await checkpoint()
+            if len(calls) == 1 and not hookset.resolve:
+                if calls[0].status == "pending":
+                    await self._run_inline(calls[0])
             else:
-                await checkpoint()
-            for live in batch.calls:
-                if live.answer is None and not live.delivering:
+                self._plan(batch)
+                if batch.ready:
+                    await self._run_pulled(batch)
+            for live in calls:
+                if not live.delivering and not self._delivered(live):
                     await self._deliver(live)
         finally:
-            self.running -= 1
-            for live in batch.calls:
+            for live in calls:
                 if live.status not in FINAL:
                     live.reason = live.reason or "the request was cancelled"
                     self._finish(live, "cancelled")
+            self.running -= 1
+            if self._idle is not None and not self.running:
+                self._idle.set()
 
-    async def _execute_all(self, batch: _Batch) -> None:
-        if len(batch.calls) == 1 and not self._owner.hooks.resolve:
-            await checkpoint()
-            await self._pull(batch, granted=self._pool.try_acquire())
-            return
-        async with trio.open_nursery() as nursery:
-            batch.nursery = nursery
-            batch.pullers += 1
-            await self._pull(batch, granted=self._pool.try_acquire(), counted=True)
+    async def _run_inline(self, live: _Live) -> None:
+        """Run a single call in the caller's task."""
+        puller = _Puller()
+        pool = self._pool
+        if not pool.try_acquire():
+            await pool.acquire(live.batch.session)
+        puller.slot = True
+        try:
+            with trio.CancelScope() as puller.scope:
+                await self._execute(live, puller)
+            if puller.overdue:
+                self._ran_out(live, puller)
+        finally:
+            puller.live = None
+            if puller.slot:
+                puller.slot = False
+                pool.release()
+
+    async def _run_pulled(self, batch: _Batch) -> None:
+        """Run a batch by pullers, the caller's task being the first of them."""
+        with hooks.single_error():
+            async with trio.open_nursery() as nursery:
+                batch.nursery = nursery
+                batch.pullers += 1
+                await self._pull(batch, self._pool.try_acquire())
 
     # Before the pool: offered? arguments? rewrite, plan
-
-    async def _prepare(self, batch: _Batch) -> None:
-        hookset = self._owner.hooks
-        table = await self._owner.table(batch.offer.session)
-        observed = bool(hookset["on_call_changed"])
-        for live in batch.calls:
-            if observed:
-                self._changed(live)
-            if self._admit(live, table):
-                if hookset.rewrite:
-                    await self._rewrite(live, hookset)
-                if live.status == "pending":
-                    self._declare(live)
-        self._plan(batch)
 
     def _admit(self, live: _Live, table: Table) -> bool:
         offer, name = live.batch.offer, live.name
@@ -385,8 +412,7 @@ class Dispatcher:
         for live in pending:
             group: Key = ("group", cast("Entry", live.entry).group)
             for earlier in planner.add(live.index, (*live.reads, group), live.writes):
-                live.waits += 1
-                batch.calls[earlier].dependents.append(live)
+                _wait(live, batch.calls[earlier])
             if not live.waits:
                 batch.ready.append(live)
 
@@ -436,14 +462,14 @@ class Dispatcher:
                 return
             batch.pullers += 1
             batch.recruiting = batch.recruiting or not granted
-            nursery.start_soon(partial(self._pull, batch, granted=granted, counted=True))
+            nursery.start_soon(self._pull, batch, granted)
             if not granted:
                 return
 
-    async def _pull(self, batch: _Batch, *, granted: bool, counted: bool = False) -> None:
+    async def _pull(self, batch: _Batch, granted: bool) -> None:
         puller = _Puller()
         puller.slot = granted
-        pool, watch = self._pool, self._watch
+        pool = self._pool
         try:
             if not granted:
                 try:
@@ -451,14 +477,12 @@ class Dispatcher:
                     puller.slot = True
                 finally:
                     batch.recruiting = False
-            watch.add(puller)
             puller.turn = trio.current_time() + _TURN
             while batch.ready:
                 await self._pull_scoped(batch, puller)
         finally:
-            watch.remove(puller)
-            if counted:
-                batch.pullers -= 1
+            self._watch.disarm(puller)
+            batch.pullers -= 1
             if puller.slot:
                 puller.slot = False
                 pool.release()
@@ -490,7 +514,6 @@ class Dispatcher:
                     self._pool.release()
                     await self._pool.acquire(batch.session)
                     puller.slot = True
-        puller.deadline = _FOREVER
         puller.live = None
         if live is not None and puller.overdue:
             self._ran_out(live, puller)
@@ -499,9 +522,10 @@ class Dispatcher:
     async def _conclude(self, live: _Live) -> None:
         """Format and spill a call that ended, and let go of those that wait for it."""
         if live.status in FINAL:
-            if live.answer is None and not live.delivering:
+            if not live.delivering and not self._delivered(live):
                 await self._deliver(live)
-            self._release(live)
+            if live.dependents:
+                self._release(live)
 
     def _release(self, live: _Live) -> None:
         batch = live.batch
@@ -511,7 +535,7 @@ class Dispatcher:
                 later.blocked_by = live.name
             if later.waits == 0 and later.status == "pending":
                 batch.ready.append(later)
-        live.dependents = []
+        live.dependents = ()
 
     def _ran_out(self, live: _Live, puller: _Puller) -> None:
         if live.status in FINAL:
@@ -558,7 +582,8 @@ class Dispatcher:
                 await self._delivery.room()
             live.status = "executing"
             live.started = time.time()
-            self._starting(live, hookset)
+            if hookset.changed or hookset.starting:
+                self._starting(live, hookset)
             self._watch.arm(puller, self._limit(live))
             try:
                 if hookset.around:
@@ -566,7 +591,7 @@ class Dispatcher:
                 else:
                     result = await self._tool(live)
             finally:
-                puller.deadline = _FOREVER
+                self._watch.disarm(puller)
             live.result = result
             if isinstance(result, Failure):
                 live.reason = result.message[:500]
@@ -596,7 +621,7 @@ class Dispatcher:
                 self._refuse(live, f"{failure.what} in {one.hook}, so the call was not run", one.plugin)
                 return False
             finally:
-                puller.deadline = _FOREVER
+                self._watch.disarm(puller)
             if verdict is None or isinstance(verdict, Allow):
                 continue
             if isinstance(verdict, Refuse):
@@ -604,8 +629,9 @@ class Dispatcher:
                 self._refuse(live, reason.text, reason.rule or one.plugin, reason.setting, one.plugin)
                 return False
             if isinstance(verdict, Ask):
-                if (one.plugin, verdict.question) not in live.asked:
-                    live.asked.add((one.plugin, verdict.question))
+                question = (one.plugin, verdict.question)
+                if question not in live.asked:
+                    live.asked |= {question}
                     asks.append(verdict)
                 continue
             failure = HookFailure(one.plugin, one.hook, f"gave a {type(verdict).__name__} for a verdict")
@@ -624,8 +650,8 @@ class Dispatcher:
             text = f"{live.name} needs a person's approval, and nobody here can give it: {asks[0].question}"
             self._refuse(live, text, asks[0].reason.rule, asks[0].reason.setting)
             return
-        live.approved += 1
-        if live.approved > _ASK_ROUNDS:
+        live.rounds += 1
+        if live.rounds > _ASK_ROUNDS:
             self._refuse(live, "it was asked for again and again", asks[0].reason.rule, asks[0].reason.setting)
             return
         live.puller = None
@@ -659,12 +685,12 @@ class Dispatcher:
             batch.ready.appendleft(live)
         if batch.ready:
             batch.pullers += 1
-            await self._pull(batch, granted=self._pool.try_acquire(), counted=True)
+            await self._pull(batch, self._pool.try_acquire())
 
     def _edited(self, live: _Live, arguments: Mapping[str, Any]) -> bool:
         """Take over edited arguments; answers whether the call now waits for others of its batch."""
         live.call = None
-        live.asked.clear()
+        live.asked = frozenset()
         if not self._validate(live, dict(arguments)):
             return False
         self._declare(live)
@@ -675,11 +701,9 @@ class Dispatcher:
             if not clash:
                 continue
             if other.index < live.index or other.status == "executing":
-                other.dependents.append(live)
-                live.waits += 1
+                _wait(live, other)
             else:
-                live.dependents.append(other)
-                other.waits += 1
+                _wait(other, live)
                 if other in live.batch.ready:
                     live.batch.ready.remove(other)
         return live.waits > 0
@@ -767,15 +791,15 @@ class Dispatcher:
         live.status = status
         live.ended = time.time()
         hookset = self._owner.hooks
-        if hookset["on_call_changed"]:
+        if hookset.changed:
             self._changed(live)
-        if hookset["on_tool_call_end"]:
+        if hookset.ended:
             self._delivery.emit("on_tool_call_end", events.ToolCallEnded(time=live.ended, record=live.record()))
 
     def _starting(self, live: _Live, hookset: HookSet) -> None:
-        if hookset["on_call_changed"]:
+        if hookset.changed:
             self._changed(live)
-        if hookset["on_tool_call_start"]:
+        if hookset.starting:
             record = live.record()
             self._delivery.emit("on_tool_call_start", events.ToolCallStarting(time=record.created, record=record))
 
@@ -785,6 +809,17 @@ class Dispatcher:
         self._delivery.emit("on_call_changed", events.CallChanged(time=when, record=record))
 
     # Format and spill
+
+    def _delivered(self, live: _Live) -> bool:
+        """Make the answer at once where the result is short text or a scalar, as most are."""
+        result = live.result
+        text = rendering.render_small(cast("Result", result))
+        entry = live.entry
+        if not text or len(text) > self._settings.max_result_chars or entry is None or entry.tool.spill == "always":
+            return False
+        live.delivering = True
+        live.answer = Answer(live.model_id, live.name, live.status, text, cast("Result", result), live.record())
+        return True
 
     async def _deliver(self, live: _Live) -> None:
         """Make the answer of a call that ended. Nothing here changes its status."""
@@ -831,6 +866,11 @@ class Dispatcher:
         if not isinstance(live.arguments, dict):
             live.arguments = {}
         self._call(live)
+
+
+def _wait(later: _Live, earlier: _Live) -> None:
+    earlier.dependents = [*earlier.dependents, later]
+    later.waits += 1
 
 
 class Context:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 import msgspec
@@ -79,6 +80,21 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0][:500]}" if text else type(error).__name__
 
 
+@contextmanager
+def single_error() -> Generator[None]:
+    """Let the one exception of a nursery's group out as itself: callers need not know that there is a nursery."""
+    try:
+        yield
+    except BaseExceptionGroup as error:
+        leaf: BaseException = error
+        while isinstance(leaf, BaseExceptionGroup):
+            group = cast("BaseExceptionGroup[BaseException]", leaf)
+            if len(group.exceptions) != 1:
+                raise
+            leaf = group.exceptions[0]
+        raise leaf from leaf.__cause__
+
+
 def holds_cancelled(error: BaseException) -> bool:
     """Whether an exception is, or a group holds, trio's cancellation, which must never be swallowed."""
     if isinstance(error, BaseExceptionGroup):
@@ -94,7 +110,20 @@ class HookSet:
     ``drained`` when its last holder let go.
     """
 
-    __slots__ = ("_compiled", "_drained", "around", "authorize", "holders", "plugins", "resolve", "retired", "rewrite")
+    __slots__ = (
+        "_compiled",
+        "_drained",
+        "around",
+        "authorize",
+        "changed",
+        "ended",
+        "holders",
+        "plugins",
+        "resolve",
+        "retired",
+        "rewrite",
+        "starting",
+    )
 
     def __init__(self, compiled: Mapping[str, tuple[Implementation, ...]], plugins: frozenset[str]) -> None:
         self._compiled = compiled
@@ -106,6 +135,9 @@ class HookSet:
         self.authorize = self["authorize_tool_call"]
         self.resolve = self["resolve_ask"]
         self.around = self["around_tool_call"]
+        self.changed = bool(self["on_call_changed"])
+        self.starting = bool(self["on_tool_call_start"])
+        self.ended = bool(self["on_tool_call_end"])
 
     def __getitem__(self, hook: str) -> tuple[Implementation, ...]:
         return self._compiled.get(hook, ())
@@ -119,7 +151,8 @@ class HookSet:
     async def drained(self) -> None:
         """Wait until nobody holds the retired set."""
         if self.holders:
-            self._drained = self._drained or trio.Event()
+            if self._drained is None:
+                self._drained = trio.Event()
             await self._drained.wait()
 
 

@@ -87,10 +87,10 @@ class Session:
 
     async def table(self) -> Table:
         """The tools of the session, registered anew where the plugin set changed."""
-        if self._table is not None and self._generation == self.kernel.generation:
-            return self._table
         if self.closed:
             raise Closed("the session is closed", where=f"session {self.scope.session!r}")
+        if self._table is not None and self._generation == self.kernel.generation:
+            return self._table
         async with self._lock:
             while self._table is None or self._generation != self.kernel.generation:
                 generation = self.kernel.generation
@@ -199,18 +199,19 @@ class Kernel:
         if discover:
             parents = [kernel.config.state_folder / "extensions", *(folder / "extensions" for folder in folders)]
             sources += discovery.entry_points() + discovery.folders(parents, kernel.settings.enable)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(kernel._watch.run)
-            await kernel._open(sources, nursery)
-            watchdog = Watchdog(_log, kernel._stalled)
-            watchdog.start()
-            try:
-                yield kernel
-            finally:
-                with trio.CancelScope(shield=True):
-                    await kernel._close()
-                watchdog.stop()
-                nursery.cancel_scope.cancel()
+        with hooks.single_error():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(kernel._watch.run)
+                await kernel._open(sources, nursery)
+                watchdog = Watchdog(_log, kernel._stalled)
+                watchdog.start()
+                try:
+                    yield kernel
+                finally:
+                    watchdog.stop()
+                    with trio.CancelScope(shield=True):
+                        await kernel._close()
+                    nursery.cancel_scope.cancel()
 
     def session(
         self,
@@ -312,6 +313,7 @@ class Kernel:
     async def _close(self) -> None:
         self.emit("on_gateway_stop", events.GatewayStopping(time=time.time()))
         self.closing = True
+        await self._dispatcher.drain(self.settings.stop_time_limit)
         if not await self._delivery.drain(_DRAIN):
             _log.warning("observers did not take every event within %g s", _DRAIN)
         await self.plugins.close()
@@ -383,8 +385,15 @@ class Kernel:
         if not self._sessions:
             self._entries = {}
 
+    def present_table(self, session: Any) -> Table | None:
+        """A session's tools, where they are of the present plugin set."""
+        session = cast("Session", session)
+        table = session._table
+        present = session._generation == self.generation and not session.closed
+        return table if present else None
+
     async def table(self, session: Any) -> Table:
-        """A session's present tools; see ``Session.table``."""
+        """A session's tools; see ``Session.table``."""
         return await cast("Session", session).table()
 
     async def _offer(self, session: Session, request: Request, table: Table) -> Offer:

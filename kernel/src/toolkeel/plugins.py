@@ -409,8 +409,10 @@ class Plugins:
                 await self._call_start(plugin, nursery)
                 started = True
                 task_status.started(None)
-                await plugin.stopping.wait()
-                await self._call_stop(plugin)
+                try:
+                    await plugin.stopping.wait()
+                finally:
+                    await self._call_stop(plugin)
                 nursery.cancel_scope.cancel()
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) or hooks.holds_cancelled(error):

@@ -39,9 +39,14 @@ class Pool:
         """Batches that wait for a place in the waiting room."""
         return len(self._door)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether the waiting room is full."""
+        return self._free == 0 and self._queued + self._promised >= self.waiting
+
     async def enter(self) -> None:
         """Wait at the door while the waiting room is full. Returns at once where there is room."""
-        while self._free == 0 and self._queued + self._promised >= self.waiting:
+        while self.crowded:
             await self._wait(self._door)
             self._promised -= 1
 

@@ -17,6 +17,7 @@ _INLINE_NODES = 2_000
 _INLINE_CHARS = 64_000
 _SLICE = 1_000
 _CHARS = 1_000_000
+_SCALARS = (bool, float, type(None))
 
 
 def to_result(value: object) -> Result:
@@ -30,6 +31,18 @@ def to_result(value: object) -> Result:
     if isinstance(value, (bytes, bytearray)):
         return Text(bytes(value))
     return Data(value)
+
+
+def render_small(result: Result) -> str:
+    """The text of a result that needs no work; empty where ``render`` must be asked."""
+    if isinstance(result, Text):
+        content = result.content
+        return content if isinstance(content, str) and len(content) <= _CHARS else ""
+    if isinstance(result, Data):
+        value = result.value
+        kind = type(value)
+        return str(value) if kind is int else orjson.dumps(value).decode() if kind in _SCALARS else ""
+    return result.message if isinstance(result, Failure) else ""
 
 
 async def render(result: Result, form: Format) -> str | bytes:

@@ -37,22 +37,22 @@ class Watch:
         self._sleep: trio.CancelScope | None = None
         self._next = _FOREVER
 
-    def add(self, watched: Watched) -> None:
-        """Watch it from now on."""
-        self._watched.add(watched)
-
-    def remove(self, watched: Watched) -> None:
-        """Watch it no more."""
-        self._watched.discard(watched)
-
     def arm(self, watched: Watched, seconds: float) -> None:
         """Give it so many seconds from now."""
         deadline = trio.current_time() + seconds
         watched.deadline = deadline
+        self._watched.add(watched)
         if deadline < self._next:
             self._next = deadline
             if self._sleep is not None:
                 self._sleep.deadline = deadline
+
+    def disarm(self, watched: Watched) -> float:
+        """Watch it no more; answers the deadline that it had."""
+        deadline = watched.deadline
+        watched.deadline = _FOREVER
+        self._watched.discard(watched)
+        return deadline
 
     async def run(self) -> None:
         """Keep watch until cancelled."""
@@ -60,10 +60,10 @@ class Watch:
             with trio.CancelScope(deadline=self._next) as self._sleep:
                 await trio.sleep_forever()
             now = trio.current_time()
-            for watched in self._watched:
-                if watched.deadline <= now and watched.scope is not None:
-                    watched.deadline = _FOREVER
-                    watched.overdue = True
+            for watched in [one for one in self._watched if one.deadline <= now]:
+                self.disarm(watched)
+                watched.overdue = True
+                if watched.scope is not None:
                     watched.scope.cancel()
             self._next = min((watched.deadline for watched in self._watched), default=_FOREVER)
 
