@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -44,6 +45,37 @@ def run() -> Run:
         return done.stdout
 
     return command
+
+
+@pytest.fixture(scope="session")
+def shell() -> Run:
+    """Run lines of a shell as a reader would; give what they print, standard error among it."""
+
+    def lines(commands: str, *, folder: Path, home: Path, fails: bool = False, **more: str) -> str:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        plain = {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "COLUMNS": "100", **more}
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=folder,
+            env=plain,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        if bool(done.returncode) != fails:
+            pytest.fail(f"{commands}\nexit {done.returncode}\n{done.stdout}")
+        return done.stdout
+
+    return lines
+
+
+@pytest.fixture(scope="session")
+def fences() -> Callable[[str], list[tuple[str, str]]]:
+    """The fenced blocks of a Markdown text: each one's language and content."""
+    return re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,12 @@ def room_cancel(room: str, who: str) -> str:
 
 
 # --8<-- [start:import]
-@tool(effect="write")
+def rooms_of_lines(arguments: Mapping[str, Any], _scope: Scope) -> Iterable[Key]:
+    """The rooms that the lines name."""
+    return [("room", line.partition(" ")[0]) for line in arguments["lines"]]
+
+
+@tool(effect="write", writes=rooms_of_lines)
 async def room_import(lines: list[str], context: ToolContext) -> str:
     """Import bookings, one a line: the room, a space, for whom.
 
@@ -94,7 +99,9 @@ room_counts = raw_tool(
     "Count today's bookings of several rooms.",
     {
         "type": "object",
-        "properties": {"rooms": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
+        "properties": {
+            "rooms": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "their numbers"}
+        },
         "required": ["rooms"],
     },
     _count,

@@ -1,0 +1,151 @@
+"""The docs as a whole: reference pages that say what the code says, code from tested files, links, the site."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import toolkeel_cli.hookspecs
+from toolkeel import hookspecs
+
+Fences = Callable[[str], list[tuple[str, str]]]
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+SNIPPETS = DOCS / "snippets"
+PAGES = sorted(DOCS.rglob("*.md"))
+
+
+# Reference ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_reference_pages_say_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, DOCS / "generate.py", "--check"], capture_output=True, text=True, timeout=120, check=False
+    )
+    stale = done.stdout.split()
+    assert not stale, f"run .venv/bin/python docs/generate.py; it differs in {stale}"
+    assert done.returncode == 0, done.stderr
+
+
+def declared(*modules: ModuleType) -> Iterator[tuple[str, Any]]:
+    for module in modules:
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if hasattr(function, "toolkeel_contract"):
+                yield name, function
+
+
+HOOKS = dict(declared(hookspecs, toolkeel_cli.hookspecs))
+
+
+def squeezed(code: str) -> str:
+    """Code without what only lays it out: white space, and a comma before a closing bracket."""
+    return "".join(code.split()).replace(",)", ")")
+
+
+@pytest.mark.requirement("K3")
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hook_stands_in_the_docs_with_its_exact_signature(name: str, fences: Fences) -> None:
+    signature = str(inspect.signature(HOOKS[name])).replace("'", "")
+    word = "async def" if inspect.iscoroutinefunction(HOOKS[name]) else "def"
+    page = (DOCS / "reference" / "hooks.md").read_text(encoding="utf-8")
+    blocks = [squeezed(code) for language, code in fences(page) if language == "python"]
+    assert squeezed(f"{word} {name}{signature}") in blocks
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hooks_docstring_is_a_contract(name: str) -> None:
+    """One sentence first, every parameter, what it returns, since when."""
+    text = inspect.getdoc(HOOKS[name]) or ""
+    assert re.match(r"[A-Z][^\n]*\.( |$|\n)", text), "begins with a sentence on one line"
+    parameters = list(inspect.signature(HOOKS[name]).parameters)
+    described = re.findall(r"^    (\w+): ", text.partition("Args:")[2].partition("Returns:")[0], re.MULTILINE)
+    assert described == parameters
+    assert ("Returns:" in text) == (inspect.signature(HOOKS[name]).return_annotation not in ("None", None))
+    assert re.search(r"^Since \d+\.$", text, re.MULTILINE)
+
+
+def floors() -> list[list[str]]:
+    """The modules of the kernel by floor, lowest first, as the design page's table has them."""
+    design = (DOCS / "design.md").read_text(encoding="utf-8")
+    rows = [row.split("|") for row in design.partition("| floor |")[2].partition("\n\n")[0].splitlines()[2:]]
+    return [re.findall(r"`(\w+)`", row[2]) for row in sorted(rows, key=lambda row: int(row[1]))]
+
+
+KERNEL = ROOT / "kernel" / "src" / "toolkeel"
+
+
+def test_every_module_of_the_kernel_stands_on_one_floor() -> None:
+    modules = {path.stem for path in KERNEL.glob("*.py")} - {"__init__"}
+    assert sorted(module for floor in floors() for module in floor) == sorted(modules)
+
+
+def test_a_module_imports_only_from_below_or_from_before_it_on_its_floor() -> None:
+    order = [module for floor in floors() for module in floor]
+    astray = []
+    for place, module in enumerate(order):
+        for node in ast.walk(ast.parse((KERNEL / f"{module}.py").read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                names = [node.module] if node.module else [alias.name for alias in node.names]
+                astray += [f"{module} imports {name}" for name in names if name not in order[:place]]
+    assert not astray
+
+
+# Texts ----------------------------------------------------------------------------------------------------------------
+
+
+def test_code_in_the_docs_lives_in_tested_files(fences: Fences) -> None:
+    """A fence with code includes a file. Generated pages and plain text are no code; commands are run below."""
+    for page in PAGES:
+        if page.parent.name == "reference":
+            continue
+        for language, code in fences(page.read_text(encoding="utf-8")):
+            if language not in ("text", "sh"):
+                assert re.fullmatch(r'--8<-- "[^"]+"\n', code), f"{page.relative_to(ROOT)}: {code}"
+
+
+def test_every_snippet_is_shown() -> None:
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for path in sorted(SNIPPETS.rglob("*")):
+        name = path.relative_to(DOCS).as_posix()
+        if path.is_file() and path.name != "__init__.py" and "cache" not in name:
+            assert f'"{name}' in shown or f"docs/{name}" in readme + shown, name
+
+
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+
+
+@pytest.mark.parametrize("path", [*FRONT, *PAGES], ids=lambda path: path.stem)
+def test_links_between_files_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+# The site ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("mkdocs"), "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    tools = (tmp_path / "site" / "write" / "tools" / "index.html").read_text(encoding="utf-8")
+    assert "room_book" in tools
+    assert "--8" not in tools

@@ -1,0 +1,118 @@
+"""What a newcomer reads first works as it is shown: the README's commands and the tutorial."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Shell = Callable[..., str]
+Fences = Callable[[str], list[tuple[str, str]]]
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+GLOSSARY = DOCS / "snippets" / "glossary"
+TOUR = "A tour of two minutes"
+
+
+def section(heading: str) -> str:
+    """The README below one heading."""
+    parts = re.split(r"^## (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))[heading]
+
+
+# The README --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heading", ["Run it", "Test it"])
+def test_the_readme_has_one_block_to_run_and_one_to_test(heading: str, fences: Fences) -> None:
+    """CI and newcomers run them; here each must be one block that bash can read."""
+    ((language, commands),) = fences(section(heading))
+    assert language == "sh"
+    subprocess.run(["bash", "-n", "-c", commands], check=True, timeout=10)
+
+
+def test_ci_runs_the_readmes_test_block(fences: Fences) -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    program = re.search(r"awk '(.*?)'", script.read_text(encoding="utf-8"), re.DOTALL)
+    assert program is not None
+    command = ["awk", program[1], str(ROOT / "README.md")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+    assert [("sh", found)] == fences(section("Test it"))
+
+
+def test_the_readmes_tour_prints_what_it_shows(fences: Fences, shell: Shell, tmp_path: Path) -> None:
+    """`…` on a line of its own stands for any lines, within a line for anything."""
+    blocks = [(language, text) for language, text in fences(section(TOUR)) if language in ("sh", "text")]
+    assert [language for language, _ in blocks] == ["sh", "text"] * (len(blocks) // 2), "each command with its output"
+    for (_, commands), (_, output) in zip(blocks[::2], blocks[1::2], strict=True):
+        printed = shell(f"{{ {commands.rstrip()}\n}} || true", folder=ROOT, home=tmp_path).rstrip()
+        assert re.fullmatch(pattern(output), "\n".join(map(str.rstrip, printed.splitlines()))), printed
+
+
+def pattern(output: str) -> str:
+    """What matches an output that was shortened by `…`."""
+    lines = [re.escape(line.rstrip()).replace("…", "[^\n]*") for line in output.rstrip().splitlines()]
+    return "\n".join("(?:[^\n]*\n)*?[^\n]*" if line == "[^\n]*" else line for line in lines)
+
+
+def test_the_readmes_python_is_that_of_a_tested_snippet(fences: Fences) -> None:
+    files = [path.read_text(encoding="utf-8") for path in (DOCS / "snippets").rglob("*.py")]
+    for code in [code for language, code in fences(section(TOUR)) if language == "python"]:
+        assert any(code in file for file in files), code
+
+
+# The tutorial ------------------------------------------------------------------------------------------------------
+
+
+def test_the_tutorial_leads_to_a_plugin_that_works(fences: Fences, shell: Shell, tmp_path: Path) -> None:
+    page = (DOCS / "tutorial" / "first-plugin.md").read_text(encoding="utf-8")
+    create, develop, use = [code for language, code in fences(page) if language == "sh"]
+    place, home = tmp_path / "toolkeel-glossary", tmp_path / "home"
+    shell(create, folder=tmp_path, home=home)
+    follow(place)
+
+    install, test = develop.strip().splitlines()
+    assert install == "pip install --editable . --group dev"
+    pretend_installed(place)
+    source = str(place / "src")
+    assert " passed" in shell(f"{test} -p no:cacheprovider", folder=place, home=home, PYTHONPATH=source)
+    shell("ruff check --no-cache && ruff format --check --no-cache", folder=place, home=home)
+
+    (home / ".toolkeel").mkdir(parents=True)
+    shutil.copy(GLOSSARY / "glossary.yaml", home / ".toolkeel" / "config.yaml")
+    said = shell(use, folder=tmp_path, home=home, PYTHONPATH=source)
+    assert re.search(r"^glossary +active", said, re.MULTILINE)
+    assert "a plugin, when it is active" in said
+    assert "glossary_lookup is offered" in said
+
+
+def follow(place: Path) -> None:
+    """Do to the rendered package what the tutorial says."""
+    package = place / "src" / "toolkeel_glossary"
+    (package / "closest.py").unlink()
+    shutil.copy(GLOSSARY / "lookup.py", package)
+    shutil.copy(GLOSSARY / "plugin.py", package)
+    shutil.copy(GLOSSARY / "test_plugin.py", place / "tests")
+    project, entry = place / "pyproject.toml", (GLOSSARY / "entry_point.toml").read_text(encoding="utf-8")
+    before = project.read_text(encoding="utf-8")
+    after = re.sub(r"\[project\.entry-points\.toolkeel\]\n.*\n", entry, before)
+    assert before != after
+    project.write_text(after, encoding="utf-8")
+
+
+def pretend_installed(place: Path) -> None:
+    """Leave what an editable install leaves for discovery; test_template installs for real."""
+    points = tomllib.loads((place / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    information = place / "src" / "toolkeel_glossary-0.1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: toolkeel-glossary\nVersion: 0.1.0\n")
+    lines = [f"{name} = {value}" for name, value in points["toolkeel"].items()]
+    (information / "entry_points.txt").write_text("\n".join(["[toolkeel]", *lines, ""]))
