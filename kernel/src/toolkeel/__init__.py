@@ -1,18 +1,33 @@
 """toolkeel: a plugin-based microkernel for agent tools."""
 
+from typing import TYPE_CHECKING, Any
+
 from .calls import Allow, Answer, Answered, Ask, Call, CallRecord, Reason, Refuse, Repair, ToolCall, Verdict
-from .config import Config
 from .errors import ToolError, ToolkeelError
 from .hookspecs import API_VERSION, Hooks, PluginContext, hookimpl, hookspec
-from .kernel import Kernel, Session
-from .offer import Explanation, Offer, Step
 from .outputs import Data, Failure, Markdown, Media, Parts, Preview, Result, Spilled, Text
-from .plugins import PluginInfo
 from .scope import Principal, Request, Scope
 from .selection import Pin, Ranking
 from .services import Services
 from .skills import PromptSection, Skill
 from .tools import EVERYTHING, Key, Preset, Tool, ToolContext, raw_tool, tool
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .kernel import Kernel, Session
+    from .offer import Explanation, Offer, Step
+    from .plugins import PluginInfo
+
+_ENGINE = {
+    "Config": "config",
+    "Explanation": "offer",
+    "Kernel": "kernel",
+    "Offer": "offer",
+    "PluginInfo": "plugins",
+    "Session": "kernel",
+    "Step": "offer",
+}
+"""What is imported on first use: a plugin that only declares tools and hooks does not load the engine."""
 
 __all__ = [
     "API_VERSION",
@@ -65,3 +80,14 @@ __all__ = [
     "raw_tool",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _ENGINE.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value

@@ -14,12 +14,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
 from .errors import DefinitionError, ManifestError
-from .manifest import Manifest, read_manifest
+
+if TYPE_CHECKING:
+    from .manifest import Manifest
 
 GROUP = "toolkeel"
 NEEDS = "toolkeel.needs"
@@ -117,6 +119,8 @@ def folders(parents: Iterable[Path], enabled: Mapping[str, str]) -> list[Source]
 
 def folder(path: Path, enabled: Mapping[str, str]) -> Source | None:
     """One manifest folder as a source; ``None`` where it holds no manifest."""
+    from .manifest import read_manifest
+
     try:
         manifest = read_manifest(path)
         if manifest is None:
