@@ -236,6 +236,14 @@ def test_a_fresh_resolution_for_every_supported_python_and_system_gives_the_pins
     assert found == versions()
 
 
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_every_pin_installs_from_a_wheel(version: str, run: Run, uv: str, tmp_path: Path) -> None:
+    """So that nobody needs a compiler, on any Python that is supported."""
+    (tmp_path / "pins.txt").write_text("\n".join(pins()))
+    what = ["--only-binary", ":all:", "--requirement", tmp_path / "pins.txt", "--target", tmp_path / "nowhere"]
+    run(uv, "pip", "install", "--quiet", "--dry-run", "--python-version", version, *what)
+
+
 # Texts -------------------------------------------------------------------------------------------------------------
 
 # In pieces, so that this file names none.
