@@ -16,6 +16,7 @@ from toolkeel.errors import SettingsError, ToolkeelError
 from .exits import UsageError
 from .hookspecs import Command
 from .options import Options
+from .running import interruptible
 from .screen import Screen
 
 
@@ -75,7 +76,8 @@ async def open_kernel(options: Options) -> AsyncGenerator[tuple[Kernel, list[Pat
     config = read_config(options)
     folders = workspaces_of(options, config)
     async with Kernel.open(config, workspaces=folders) as kernel:
-        yield kernel, folders
+        with interruptible():
+            yield kernel, folders
 
 
 @asynccontextmanager

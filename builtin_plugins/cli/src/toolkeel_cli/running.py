@@ -6,8 +6,11 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Any
+
+import trio
 
 from .exits import Exit, cause, exit_for
 from .options import Options
@@ -49,8 +52,6 @@ def keep_warnings_quiet() -> None:
 
 
 def _run_async(awaitable: Awaitable[Any]) -> Any:
-    import trio
-
     async def main() -> Any:
         interrupted = False
         answer: Any = None
@@ -63,7 +64,7 @@ def _run_async(awaitable: Awaitable[Any]) -> Any:
                     if interrupted:  # the second time is meant
                         os._exit(Exit.INTERRUPTED)
                     interrupted = True
-                    nursery.cancel_scope.cancel()
+                    (_work[-1] if _work else nursery.cancel_scope).cancel()
 
         async with trio.open_nursery() as nursery:
             await nursery.start(listen)
@@ -74,6 +75,29 @@ def _run_async(awaitable: Awaitable[Any]) -> Any:
         return answer
 
     return trio.run(main)
+
+
+_work: list[trio.CancelScope] = []
+
+
+@contextmanager
+def interruptible() -> Generator[None, None, None]:
+    """What an interrupt ends while the block runs, instead of the whole command.
+
+    Whoever opened something around the block can so close it in order: a kernel still tells its observers that calls
+    were cancelled.
+
+    Raises:
+        KeyboardInterrupt: the block was interrupted.
+    """
+    with trio.CancelScope() as scope:
+        _work.append(scope)
+        try:
+            yield
+        finally:
+            _work.remove(scope)
+    if scope.cancelled_caught:
+        raise KeyboardInterrupt
 
 
 def _ended_by(error: BaseException, options: Options) -> int:

@@ -92,7 +92,7 @@ def packages() -> Check:
 
 def system() -> Check:
     """Whether this is a system that toolkeel is tested on."""
-    if sys.platform == "linux":
+    if platform.system() == "Linux":
         return Check("system", "ok", platform.platform())
     return Check("system", "warning", platform.platform(), "toolkeel is tested on Linux; elsewhere it is on trial")
 
@@ -131,7 +131,7 @@ def workspaces(options: Options, config: Config) -> Check:
 
 def openat2() -> Check:
     """Whether the system opens files beneath a folder in one step, so that no exchanged link can lead out."""
-    if sys.platform != "linux":
+    if platform.system() != "Linux":
         return Check("openat2", "warning", "not on this system: paths are opened part by part", "")
     import ctypes
     import errno

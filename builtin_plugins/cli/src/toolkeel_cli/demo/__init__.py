@@ -1,0 +1,1 @@
+"""What ``toolkeel demo`` shows: a small workspace, a recorded model, and how each step is told."""
