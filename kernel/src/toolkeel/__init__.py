@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .calls import Allow, Answer, Answered, Ask, Call, CallRecord, Reason, Refuse, Repair, ToolCall, Verdict
+from .calls import Allow, Answer, Answered, Ask, Call, CallRecord, Reason, Refuse, Repair, ToolCall, Verdict, thawed
 from .errors import ToolError, ToolkeelError
 from .hookspecs import API_VERSION, Hooks, PluginContext, hookimpl, hookspec
 from .outputs import Data, Failure, Markdown, Media, Parts, Preview, Result, Spilled, Text
@@ -78,6 +78,7 @@ __all__ = [
     "hookimpl",
     "hookspec",
     "raw_tool",
+    "thawed",
     "tool",
 ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -13,6 +14,25 @@ from .tools import Key, Tool
 
 Status = Literal["pending", "executing", "completed", "failed", "refused", "cancelled"]
 FINAL: frozenset[Status] = frozenset({"completed", "failed", "refused", "cancelled"})
+
+
+def frozen(value: Any) -> Any:
+    """A JSON value that nobody can change: mappings read-only, arrays as tuples."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return MappingProxyType({key: frozen(item) for key, item in members.items()})
+    if isinstance(value, list):
+        return tuple(frozen(item) for item in cast("list[Any]", value))
+    return value
+
+
+def thawed(value: Any) -> Any:
+    """A copy of a frozen JSON value in plain dicts and lists, to change or to write as JSON."""
+    if isinstance(value, Mapping):
+        return {key: thawed(item) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [thawed(item) for item in cast("Sequence[Any]", value)]
+    return value
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -68,8 +88,9 @@ class Answered(msgspec.Struct, frozen=True):
 class Call(msgspec.Struct, frozen=True):
     """A call as hooks see it: validated, its arguments repaired and frozen.
 
-    ``id`` is unique in the process; ``model_id`` is what the model called it. ``plugin`` brought the tool. ``parent``
-    is the id of the call that made this one, empty at the top.
+    ``id`` is unique in the process; ``model_id`` is what the model called it. ``arguments`` is frozen to its depth
+    (arrays are tuples; ``thawed`` gives a copy to change). ``plugin`` brought the tool. ``parent`` is the id of the
+    call that made this one, empty at the top.
     """
 
     id: str
@@ -103,7 +124,8 @@ class Repair(msgspec.Struct, frozen=True):
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One state of one call, as observers and the audit get it. Times are seconds since the epoch, ``None`` until then.
 
-    ``arguments`` are those that were authorised, or what the model sent where it came to no authorisation.
+    ``arguments`` are those that were authorised, frozen (``thawed`` gives plain JSON), or what the model sent where it
+    came to no authorisation.
     ``refused_by`` names the stage, plugin or rule.
     """
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -128,9 +128,9 @@ class Config:
         locked: dict[Trail, Origin] = {}
         for layer in self.layers:
             _refuse_locked(layer, locked)
-            if layer.name != "workspace":
+            if layer.name != "workspace":  # what a workspace narrows is known once a section is read
                 _merge(self._values, layer.values)
-            self._origins.update(layer.origins)
+                self._origins.update(layer.origins)
             locked |= {trail: layer.origins.get(trail, Origin(layer.name)) for trail in layer.locked}
 
     @classmethod
@@ -173,7 +173,7 @@ class Config:
         """Where the value at a path came from; the layer ``defaults`` where nobody set it."""
         for length in range(len(trail), 0, -1):
             found = self._origins.get(trail[:length])
-            if found is not None and (length == len(trail) or not _deeper(self._origins, trail[:length])):
+            if found is not None and (length == len(trail) or not isinstance(_at(self._values, trail[:length]), dict)):
                 return found
         return Origin("defaults")
 
@@ -196,8 +196,11 @@ class Config:
         for layer in self.layers:
             if layer.name == "workspace":
                 self._narrow(merged, layer, trail, model)
+        if merged:
+            _put_at(self._values, trail, merged)
+        extra: Literal["forbid"] | None = None if model.model_config.get("extra") == "allow" else "forbid"
         try:
-            return model.model_validate(merged)
+            return model.model_validate(merged, extra=extra)
         except ValidationError as error:
             first = cast("dict[str, Any]", error.errors(include_url=False, include_input=False)[0])
             raise self._fault(trail, model, first) from None
@@ -234,12 +237,7 @@ class Config:
         place = self._place((*section, *location))
         if item["type"] == "extra_forbidden":
             names = list(_fields_at(model, location[:-1]))
-            near = difflib.get_close_matches(location[-1], names, 1)
-            remedy = (
-                f"Did you mean {'.'.join((*section, *location[:-1], near[0]))!r}?"
-                if near
-                else f"Known: {', '.join(sorted(names)) or 'none'}"
-            )
+            remedy = _nearest(location[-1], names, (*section, *location[:-1]))
             return SettingsError("unknown setting", where=place, remedy=remedy)
         message = cast("str", item["msg"])
         said = message.replace("Input should be", "must be").removeprefix("Value error, ")
@@ -252,15 +250,18 @@ class Config:
         if not isinstance(values, dict):
             raise SettingsError("must be a mapping", where=self._place_in(layer, section))
         for key, value in cast("dict[str, Any]", values).items():
-            field = model.model_fields.get(key)
-            place = self._place_in(layer, (*section, key))
+            path = (*section, key)
+            field = next((f for name, f in model.model_fields.items() if key in _names(name, f)), None)
+            place = self._place_in(layer, path)
             if field is None:
-                merged[key] = value  # the model says that it is unknown
+                names = list(model.model_fields)
+                raise SettingsError("unknown setting", where=place, remedy=_nearest(key, names, section))
+            if self._set_later(layer, path):
                 continue
-            later = self._set_later(layer, (*section, key))
-            if later:
-                continue
-            merged[key] = _narrowed(merged.get(key, field.get_default(call_default_factory=True)), value, field, place)
+            before = merged.get(key, field.get_default(call_default_factory=True))
+            merged[key] = _narrowed(before, value, field, place)
+            origins = {trail: origin for trail, origin in layer.origins.items() if trail[: len(path)] == path}
+            self._origins.update(origins)
 
     def _set_later(self, layer: Layer, trail: Trail) -> bool:
         later = LAYERS[LAYERS.index(layer.name) + 1 :]
@@ -300,6 +301,15 @@ def read_file(path: Path, layer: str, *, must_exist: bool = False) -> Layer:
 
 
 def _parse(text: bytes, source: str, layer: str, origins: dict[Trail, Origin]) -> dict[str, Any]:
+    value = _load(text, source, layer, origins)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise SettingsError("must be a mapping of settings", where=source)
+    return cast("dict[str, Any]", value)
+
+
+def _load(text: bytes, source: str, layer: str, origins: dict[Trail, Origin]) -> Any:
     import yaml
 
     loader_type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -307,7 +317,7 @@ def _parse(text: bytes, source: str, layer: str, origins: dict[Trail, Origin]) -
     try:
         loader = loader_type(text)
         node = loader.get_single_node()
-        value = None if node is None else _Reader(loader, source, layer, origins).read(node, ())
+        return None if node is None else _Reader(loader, source, layer, origins).read(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -319,11 +329,6 @@ def _parse(text: bytes, source: str, layer: str, origins: dict[Trail, Origin]) -
     finally:
         if loader is not None:
             loader.dispose()
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise SettingsError("must be a mapping of settings", where=source)
-    return cast("dict[str, Any]", value)
 
 
 class _Reader:
@@ -335,6 +340,7 @@ class _Reader:
         self._layer = layer
         self._origins = origins
         self._read = 0
+        self._known: set[int] = set()
 
     def read(self, node: Any, trail: Trail) -> Any:
         self._read += 1
@@ -346,23 +352,40 @@ class _Reader:
         if trail:
             self._origins[trail] = Origin(self._layer, self._source, line)
         if node.id == "sequence":
-            return [self.read(item, ()) for item in node.value]
-        return self._loader.construct_object(node, deep=True)
+            return [self.read(item, (*trail, str(index))) for index, item in enumerate(node.value)]
+        try:
+            return self._loader.construct_object(node, deep=True)
+        except (ValueError, KeyError, AttributeError, OverflowError):  # what YAML's own constructors let out
+            kind = str(node.tag).rpartition(":")[2]
+            raise SettingsError(
+                f"is no valid {kind}", where=f"{self._source}:{line}", remedy="Quote it if it is text"
+            ) from None
 
     def _mapping(self, node: Any, trail: Trail) -> dict[str, Any]:
+        self._refuse_doubles(node)
         self._loader.flatten_mapping(node)
         values: dict[str, Any] = {}
         if trail:
             self._origins[trail] = Origin(self._layer, self._source, node.start_mark.line + 1)
         for key_node, value_node in node.value:
-            key = str(self._loader.construct_object(key_node, deep=True))
-            line = key_node.start_mark.line + 1
-            if key in values:
-                raise SettingsError(f"the key {key!r} stands twice", where=f"{self._source}:{line}")
+            key = str(self.read(key_node, ()))
             inner = (*trail, key)
-            values[key] = self.read(value_node, inner)
-            self._origins[inner] = Origin(self._layer, self._source, line)
+            values[key] = self.read(value_node, inner)  # what a merge brought stands first and is overridden
+            self._origins[inner] = Origin(self._layer, self._source, key_node.start_mark.line + 1)
         return values
+
+    def _refuse_doubles(self, node: Any) -> None:
+        """Refuse a key that stands twice, before merges are unfolded; a node that aliases share is looked at once."""
+        if id(node) in self._known:
+            return
+        self._known.add(id(node))
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            if key_node.value in seen and not str(key_node.tag).endswith(":merge"):
+                line = key_node.start_mark.line + 1
+                raise SettingsError(f"the key {key_node.value!r} stands twice", where=f"{self._source}:{line}")
+            if isinstance(key_node.value, str):
+                seen.add(key_node.value)
 
 
 def _environment(environ: Mapping[str, str]) -> Layer:
@@ -390,17 +413,25 @@ def _put(values: dict[str, Any], origins: dict[Trail, Origin], path: str, text: 
     trail = tuple(path.split("."))
     if not all(trail):
         raise SettingsError(f"{path!r} is no settings path", where=origin.source)
-    inner: dict[Trail, Origin] = {}
-    wrapped = _parse(b"value: " + text.encode("utf-8", "replace"), origin.source, origin.layer, inner)
+    value = _value(text, origin)
     tree = values
     for step in trail[:-1]:
         inside: Any = tree.setdefault(step, {})
         if not isinstance(inside, dict):
             raise SettingsError(f"{path!r} lies inside a value that is set as a whole", where=origin.source)
         tree = cast("dict[str, Any]", inside)
-    tree[trail[-1]] = wrapped["value"]
-    _note(wrapped["value"], trail, origin, origins)
-    origins[trail] = origin
+    tree[trail[-1]] = value
+    _note(value, trail, origin, origins)
+
+
+def _value(text: str, origin: Origin) -> Any:
+    """A value given outside of files: YAML on one line, else text as it is. No error shows it: it may be a secret."""
+    if "\n" in text or not text.strip():
+        return text
+    try:
+        return _load(text.encode("utf-8", "replace"), origin.source, origin.layer, {})
+    except SettingsError:
+        raise SettingsError("cannot be read as YAML", where=origin.source, remedy="Quote it if it is text") from None
 
 
 def _note(value: object, trail: Trail, origin: Origin, origins: dict[Trail, Origin]) -> None:
@@ -414,7 +445,8 @@ def _note(value: object, trail: Trail, origin: Origin, origins: dict[Trail, Orig
 def _refuse_locked(layer: Layer, locked: Mapping[Trail, Origin]) -> None:
     for trail, by in locked.items():
         for set_trail, origin in layer.origins.items():
-            if set_trail[: len(trail)] == trail:
+            above = trail[: len(set_trail)] == set_trail and not isinstance(_at(layer.values, set_trail), dict)
+            if set_trail[: len(trail)] == trail or (above and _at(layer.values, set_trail) is not None):
                 place = f"{origin.source}:{origin.line}" if origin.line else origin.source
                 raise SettingsError(
                     f"is locked by the distribution ({by})",
@@ -428,7 +460,7 @@ def _merge(target: dict[str, Any], values: Mapping[str, Any]) -> None:
         known = target.get(key)
         if isinstance(value, dict) and isinstance(known, dict):
             _merge(cast("dict[str, Any]", known), cast("dict[str, Any]", value))
-        else:
+        elif value is not None or not isinstance(known, dict):  # a section left empty sets nothing
             target[key] = _copy(value)
 
 
@@ -453,8 +485,21 @@ def _at(values: Mapping[str, Any], trail: Trail) -> Any:
     return found
 
 
-def _deeper(origins: Mapping[Trail, Origin], trail: Trail) -> bool:
-    return any(len(path) > len(trail) and path[: len(trail)] == trail for path in origins)
+def _put_at(values: dict[str, Any], trail: Trail, value: Any) -> None:
+    for step in trail[:-1]:
+        values = values.setdefault(step, {})
+    values[trail[-1]] = value
+
+
+def _names(name: str, field: FieldInfo) -> set[str]:
+    """Every key that a model takes for a field."""
+    return {name, *(alias for alias in (field.alias, field.validation_alias) if isinstance(alias, str))}
+
+
+def _nearest(key: str, names: Iterable[str], section: Trail) -> str:
+    known = sorted(names)
+    near = difflib.get_close_matches(key, known, 1)
+    return f"Did you mean {'.'.join((*section, near[0]))!r}?" if near else f"Known: {', '.join(known) or 'none'}"
 
 
 def _unclaimed(tree: Mapping[str, Any], trail: Trail, claims: list[Trail]) -> Iterable[Trail]:
@@ -469,13 +514,19 @@ def _unclaimed(tree: Mapping[str, Any], trail: Trail, claims: list[Trail]) -> It
 
 
 def _fields_at(model: type[BaseModel], location: Trail) -> Iterable[str]:
+    """The fields of the model at a place inside a model, through lists, mappings and optional values."""
+    models = [model]
     for step in location:
-        field = model.model_fields.get(step)
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return ()
-        model = inner
-    return model.model_fields
+        kinds = [one.model_fields[step].annotation for one in models if step in one.model_fields]
+        inner = [found for kind in kinds for found in _models(kind)]
+        models = inner or models  # an index or a key of a mapping stays at its model
+    return dict.fromkeys(name for one in models for name in one.model_fields)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for inner in get_args(annotation) for found in _models(inner)]
 
 
 def _narrowed(before: Any, value: Any, field: FieldInfo, place: str) -> Any:
@@ -483,10 +534,10 @@ def _narrowed(before: Any, value: Any, field: FieldInfo, place: str) -> Any:
     how = cast("dict[str, Any]", extra).get("workspace") if isinstance(extra, dict) else None
     if how == "any":
         return value
-    if how == "lower":
-        if isinstance(value, (int, float)) and isinstance(before, (int, float)) and value > before:
+    if how == "lower" and isinstance(before, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value <= before:
             raise SettingsError(
-                f"a workspace file may only lower this: {value:g} is over {before:g}",
+                f"a workspace file may only lower this: a number up to {before:g}",
                 where=place,
                 remedy="An operator raises it in ~/.toolkeel/config.yaml",
             )

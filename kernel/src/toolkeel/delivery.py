@@ -93,6 +93,8 @@ class Delivery(Watched):
         while True:
             while self._pending:
                 await self._tell(*self._pending[0])
+                if self.overdue:  # the observer swallowed its time-out; the scope is spent all the same
+                    return
                 self._pending.popleft()
             if self._room is not None and not self.full:
                 self._room.set()

@@ -9,12 +9,11 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import trio
@@ -29,15 +28,18 @@ from .calls import (
     Ask,
     Call,
     CallRecord,
+    Reason,
     Refuse,
     Repair,
     Status,
     ToolCall,
+    frozen,
+    thawed,
 )
 from .config import KernelSettings
 from .delivery import Delivery
 from .errors import ArgumentError, Closed, ToolError
-from .hooks import HookFailure, HookSet, Report, describe, holds_cancelled
+from .hooks import HookFailure, HookSet, Report, describe
 from .keys import Planner, overlap
 from .offer import Entry, Offer, Progress
 from .outputs import Failure, Media, Result, Spilled, Text
@@ -110,8 +112,10 @@ class _Live:
     delivering = False
     abandoned = False
     blocked_by = ""
-    asked: frozenset[tuple[str, str]] = frozenset()
+    asked: tuple[tuple[str, str], ...] = ()
     rounds = 0
+    pulled = False
+    with_person = False
 
     def __init__(self, batch: _Batch, index: int, call: ToolCall) -> None:
         self.batch = batch
@@ -157,7 +161,8 @@ class _Batch:
     """The calls of one response: what is ready, who pulls."""
 
     __slots__ = (
-        "calls", "dispatcher", "nursery", "offer", "parent", "progress", "pullers", "ready", "recruiting", "session",
+        "calls", "dispatcher", "entered", "nursery", "offer", "parent", "progress", "pullers", "ready", "recruiting",
+        "session",
     )  # fmt: skip
 
     def __init__(
@@ -178,6 +183,7 @@ class _Batch:
         self.ready: deque[_Live] = deque()
         self.pullers = 0
         self.recruiting = False
+        self.entered = False
         self.nursery: trio.Nursery | None = None
 
 
@@ -238,12 +244,14 @@ class Dispatcher:
         if parent is not None and parent.status == "executing" and parent.batch.dispatcher is self:
             async with self.lent(parent):
                 return await self._run(offer, calls, progress, parent)
-        if self._pool.crowded:
+        if not self._pool.try_enter():
             await self._pool.enter()
         return await self._run(offer, calls, progress, None)
 
     async def run_nested(self, parent: _Live, name: str, arguments: Mapping[str, Any]) -> Result:
         """A tool's call of another tool: the typed result, whole."""
+        if parent.status != "executing":
+            raise ToolError("the call that this context belongs to has ended", where=parent.name)
         call = ToolCall(name, arguments, parent.model_id)
         async with self.lent(parent):
             batch = _Batch(self, parent.batch.offer, [call], parent, parent.batch.progress)
@@ -265,7 +273,7 @@ class Dispatcher:
         """Lend a call's slot out; it is regained at the head of the queue. The call's time stands still meanwhile."""
         puller = live.puller
         live.lent += 1
-        if live.lent == 1 and puller is not None and puller.slot:
+        if live.lent == 1 and puller is not None and puller.live is live and puller.slot:
             live.remaining = self._watch.disarm(puller) - trio.current_time()
             puller.slot = False
             self._pool.release()
@@ -275,8 +283,11 @@ class Dispatcher:
             live.lent -= 1
             if live.lent == 0 and puller is not None and puller.live is live and not puller.slot:
                 await self._pool.regain()
-                puller.slot = True
-                self._watch.arm(puller, live.remaining)
+                if live.lent or puller.live is not live:  # lent out again meanwhile, or over
+                    self._pool.release()
+                else:
+                    puller.slot = True
+                    self._watch.arm(puller, live.remaining)
 
     # A batch
 
@@ -284,15 +295,16 @@ class Dispatcher:
         self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None, parent: _Live | None
     ) -> list[Answer]:
         batch = _Batch(self, offer, calls, parent, progress)
+        batch.entered = parent is None
         await self._run_batch(batch, deliver=True)
         return [cast("Answer", live.answer) for live in batch.calls]
 
     async def _run_batch(self, batch: _Batch, *, deliver: bool) -> None:
-        if self._owner.closing and batch.parent is None:
-            raise Closed("the kernel is closing", remedy="Open a new one")
         self.running += 1
         calls = batch.calls
         try:
+            if self._owner.closing and batch.parent is None:
+                raise Closed("the kernel is closing", remedy="Open a new one")
             table = self._owner.present_table(batch.offer.session) or await self._owner.table(batch.offer.session)
             hookset = self._owner.hooks
             for live in calls:
@@ -321,9 +333,16 @@ class Dispatcher:
                 if live.status not in FINAL:
                     live.reason = live.reason or "the request was cancelled"
                     self._finish(live, "cancelled")
+            self._settle(batch)
             self.running -= 1
             if self._idle is not None and not self.running:
                 self._idle.set()
+
+    def _settle(self, batch: _Batch) -> None:
+        """The batch has its first slot, or has ended: it leaves the waiting room."""
+        if batch.entered:
+            batch.entered = False
+            self._pool.leave()
 
     async def _run_inline(self, live: _Live) -> None:
         """Run a single call in the caller's task."""
@@ -332,6 +351,7 @@ class Dispatcher:
         if not pool.try_acquire():
             await pool.acquire(live.batch.session)
         puller.slot = True
+        self._settle(live.batch)
         try:
             with trio.CancelScope() as puller.scope:
                 await self._execute(live, puller)
@@ -373,7 +393,8 @@ class Dispatcher:
     def _validate(self, live: _Live, arguments: Any) -> bool:
         entry = cast("Entry", live.entry)
         try:
-            live.arguments, live.values, repairs = entry.validator(arguments)
+            decoded, live.values, repairs = entry.validator(arguments)
+            live.arguments = frozen(decoded)
         except ArgumentError as error:
             live.result = Failure(f"{live.name}: {error}", "arguments")
             live.reason = str(error)
@@ -392,10 +413,12 @@ class Dispatcher:
                 live.writes = (("group", entry.group),)
             return
         scope = live.batch.offer.request.scope
+        live.call = None
         try:
-            live.reads = tuple(tool.reads(live.arguments, scope)) if tool.reads else ()
-            live.writes = tuple(tool.writes(live.arguments, scope)) if tool.writes else ()
-        except Exception as error:  # noqa: BLE001 - recorded; the call counts as undeclared
+            live.reads = _keys(tool.reads(live.arguments, scope)) if tool.reads else ()
+            live.writes = _keys(tool.writes(live.arguments, scope)) if tool.writes else ()
+        except BaseException as error:  # noqa: BLE001 - recorded; the call counts as undeclared
+            hooks.pass_through(error)
             self._report(HookFailure(entry.owner.name, f"keys of {tool.name}", describe(error)))
             live.reads, live.writes = (), ()
             if tool.effect == "read":
@@ -428,7 +451,7 @@ class Dispatcher:
                 self._refuse(live, f"{failure.what} in rewrite_tool_call, so the call was not run", one.plugin)
                 return
             live.call = None
-            if not self._validate(live, dict(answer)):
+            if not self._validate(live, thawed(answer)):
                 return
 
     def _call(self, live: _Live) -> Call:
@@ -438,7 +461,7 @@ class Dispatcher:
                 live.id,
                 live.model_id,
                 entry.tool,
-                MappingProxyType(live.arguments),
+                live.arguments,
                 live.batch.offer.request,
                 entry.owner.name,
                 live.parent,
@@ -457,28 +480,30 @@ class Dispatcher:
         for _ in range(2):
             if batch.pullers >= self._pool.workers or len(batch.ready) < 1:
                 return
-            granted = self._pool.try_acquire()
-            if not granted and batch.recruiting:
+            granted = self._pool.try_acquire_more()
+            if not granted and (batch.recruiting or not self._pool.try_enter()):
                 return
             batch.pullers += 1
             batch.recruiting = batch.recruiting or not granted
-            nursery.start_soon(self._pull, batch, granted)
+            nursery.start_soon(self._pull, batch, granted, not granted)
             if not granted:
                 return
 
-    async def _pull(self, batch: _Batch, granted: bool) -> None:
+    async def _pull(self, batch: _Batch, granted: bool, in_room: bool = False) -> None:
+        """Pull until nothing is ready. ``granted``: a slot was taken for it; ``in_room``: a place to wait was."""
         puller = _Puller()
         puller.slot = granted
         pool = self._pool
         try:
-            if not granted:
-                try:
-                    await pool.acquire(batch.session)
-                    puller.slot = True
-                finally:
-                    batch.recruiting = False
+            try:
+                if not granted:
+                    await self._wait_for_slot(batch, puller)
+            finally:
+                if in_room:
+                    pool.leave()
+            self._settle(batch)
             puller.turn = trio.current_time() + _TURN
-            while batch.ready:
+            while batch.ready and puller.slot:
                 await self._pull_scoped(batch, puller)
         finally:
             self._watch.disarm(puller)
@@ -486,6 +511,14 @@ class Dispatcher:
             if puller.slot:
                 puller.slot = False
                 pool.release()
+
+    async def _wait_for_slot(self, batch: _Batch, puller: _Puller) -> None:
+        batch.recruiting = True
+        try:
+            await self._pool.acquire(batch.session)
+            puller.slot = True
+        finally:
+            batch.recruiting = False
 
     async def _pull_scoped(self, batch: _Batch, puller: _Puller) -> None:
         """Run ready calls inside one cancel scope; a call that is overdue ends the scope, not the puller."""
@@ -512,8 +545,9 @@ class Dispatcher:
                 if self._pool.contended(batch.session) and batch.ready:
                     puller.slot = False
                     self._pool.release()
-                    await self._pool.acquire(batch.session)
-                    puller.slot = True
+                    if batch.recruiting:  # a batch has one waiter; it takes up what is left
+                        break
+                    await self._wait_for_slot(batch, puller)
         puller.live = None
         if live is not None and puller.overdue:
             self._ran_out(live, puller)
@@ -531,9 +565,9 @@ class Dispatcher:
         batch = live.batch
         for later in live.dependents:
             later.waits -= 1
-            if live.abandoned and live.writes:
-                later.blocked_by = live.name
-            if later.waits == 0 and later.status == "pending":
+            if live.blocked_by or (live.abandoned and live.writes):
+                later.blocked_by = live.blocked_by or live.name
+            if later.waits == 0 and later.status == "pending" and not later.with_person:
                 batch.ready.append(later)
         live.dependents = ()
 
@@ -549,8 +583,7 @@ class Dispatcher:
         limit = self._limit(live)
         if live.tool_returned:
             text = f"{live.name} finished, but what wraps it gave no answer within {limit:g} s"
-        elif live.entry is not None and not live.entry.asynchronous and not live.entry.tool.inline:
-            live.abandoned = True
+        elif live.abandoned:
             text = f"{live.name} did not finish within {limit:g} s; it may still be running"
         else:
             text = f"{live.name} did not finish within {limit:g} s and was stopped"
@@ -565,6 +598,7 @@ class Dispatcher:
         entry = cast("Entry", live.entry)
         puller.live = live
         live.puller = puller
+        live.pulled = True
         hookset = self._owner.hooks
         hookset.holders += 1
         token = _current.set(live)
@@ -594,7 +628,7 @@ class Dispatcher:
                 self._watch.disarm(puller)
             live.result = result
             if isinstance(result, Failure):
-                live.reason = result.message[:500]
+                live.reason = str(result.message)[:500]
                 self._finish(live, "failed")
             else:
                 self._finish(live, "completed")
@@ -615,8 +649,10 @@ class Dispatcher:
             self._watch.arm(puller, self._settings.hook_time_limit)
             try:
                 verdict = await one.function(call)
+                if puller.overdue:  # it swallowed its time-out; whatever it says comes too late
+                    raise one.overdue(self._settings.hook_time_limit)
             except BaseException as error:  # noqa: BLE001 - failure() lets interrupts and cancellation through
-                failure = one.failure(error)
+                failure = error if isinstance(error, HookFailure) else one.failure(error)
                 self._report(failure)
                 self._refuse(live, f"{failure.what} in {one.hook}, so the call was not run", one.plugin)
                 return False
@@ -624,22 +660,24 @@ class Dispatcher:
                 self._watch.disarm(puller)
             if verdict is None or isinstance(verdict, Allow):
                 continue
-            if isinstance(verdict, Refuse):
-                reason = verdict.reason
-                self._refuse(live, reason.text, reason.rule or one.plugin, reason.setting, one.plugin)
+            reason: Any = getattr(verdict, "reason", None)
+            if isinstance(verdict, Refuse) and isinstance(reason, Reason):
+                self._refuse(live, str(reason.text), reason.rule or one.plugin, reason.setting, one.plugin)
                 return False
-            if isinstance(verdict, Ask):
+            if isinstance(verdict, Ask) and isinstance(reason, Reason):
                 question = (one.plugin, verdict.question)
                 if question not in live.asked:
-                    live.asked |= {question}
+                    live.asked = (*live.asked, question)
                     asks.append(verdict)
                 continue
-            failure = HookFailure(one.plugin, one.hook, f"gave a {type(verdict).__name__} for a verdict")
+            what = f"gave a {type(verdict).__name__} that is no verdict"
+            failure = HookFailure(one.plugin, one.hook, what)
             self._report(failure)
             self._refuse(live, f"{failure.what}, so the call was not run", one.plugin)
             return False
         puller.hook = None
         if not asks:
+            await checkpoint_if_cancelled()  # a decider may have swallowed the request's end
             return True
         self._ask(live, asks, hookset)
         return False
@@ -655,6 +693,8 @@ class Dispatcher:
             self._refuse(live, "it was asked for again and again", asks[0].reason.rule, asks[0].reason.setting)
             return
         live.puller = None
+        live.pulled = False
+        live.with_person = True
         nursery.start_soon(self._await_answer, live, asks, hookset)
 
     async def _await_answer(self, live: _Live, asks: list[Ask], hookset: HookSet) -> None:
@@ -666,33 +706,34 @@ class Dispatcher:
         for one in hookset.resolve:
             try:
                 said = await one.run_async(self._settings.ask_time_limit, call, tuple(asks))
-                answer = hooks.checked(one, said, (Answered, type(None)))
+                answer = _checked_answer(one, said)
             except HookFailure as failure:
                 self._report(failure)
                 why = failure.what
                 continue
             if answer is not None:
                 break
-        if answer is None or not answer.allowed:
+        if answer is None or answer.allowed is not True:
             by = f"{answer.by} refused it" if answer else why
             detail = f": {answer.reason}" if answer and answer.reason else ""
             self._refuse(live, f"{live.name} was not approved: {by}{detail}", "approval", asks[0].reason.setting)
-        elif answer.arguments is not None and self._edited(live, answer.arguments):
-            return
+        elif answer.arguments is not None:
+            self._edited(live, answer.arguments)
+        live.with_person = False
         if live.status in FINAL:
             await self._conclude(live)
-        else:
+        elif live.waits == 0:
             batch.ready.appendleft(live)
         if batch.ready:
             batch.pullers += 1
             await self._pull(batch, self._pool.try_acquire())
 
-    def _edited(self, live: _Live, arguments: Mapping[str, Any]) -> bool:
-        """Take over edited arguments; answers whether the call now waits for others of its batch."""
+    def _edited(self, live: _Live, arguments: Mapping[str, Any]) -> None:
+        """Take over edited arguments: validated anew, and in line with the calls that they now touch."""
         live.call = None
-        live.asked = frozenset()
-        if not self._validate(live, dict(arguments)):
-            return False
+        live.asked = ()
+        if not self._validate(live, thawed(arguments)):
+            return
         self._declare(live)
         for other in live.batch.calls:
             if other is live or other.status in FINAL or other in live.dependents:
@@ -700,13 +741,12 @@ class Dispatcher:
             clash = overlap(live.writes, (*other.reads, *other.writes)) or overlap(live.reads, other.writes)
             if not clash:
                 continue
-            if other.index < live.index or other.status == "executing":
+            if other.index < live.index or other.pulled:
                 _wait(live, other)
             else:
                 _wait(other, live)
                 if other in live.batch.ready:
                     live.batch.ready.remove(other)
-        return live.waits > 0
 
     async def _wrapped(self, live: _Live, hookset: HookSet) -> Result:
         tool = cast("Entry", live.entry).tool
@@ -715,9 +755,8 @@ class Dispatcher:
         )
         try:
             result = await layers()
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or holds_cancelled(error):
-                raise
+        except BaseException as error:  # noqa: BLE001 - it is the call's failure
+            hooks.pass_through(error)
             what = error.what if isinstance(error, HookFailure) else describe(error)
             done = f"{live.name} finished, but " if live.tool_returned else ""
             again = ". Do not repeat it" if live.tool_returned and tool.effect != "read" else ""
@@ -747,9 +786,8 @@ class Dispatcher:
                     value = await self._in_thread(live, partial(function, **values))
         except ToolError as error:
             return Failure(str(error))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or holds_cancelled(error):
-                raise
+        except BaseException as error:  # noqa: BLE001 - it is the call's failure
+            hooks.pass_through(error)
             self._log.info("tool %s raised", live.name, exc_info=error)
             return Failure(f"{live.name} failed: {describe(error)}")
         live.tool_returned = True
@@ -757,9 +795,10 @@ class Dispatcher:
 
     async def _in_thread(self, live: _Live, function: Callable[[], object]) -> object:
         stray, name, key = self._stray, live.name, id(live)
-        ended = threading.Event()
+        began, ended = threading.Event(), threading.Event()
 
         def run() -> object:
+            began.set()
             try:
                 return function()
             finally:
@@ -769,9 +808,11 @@ class Dispatcher:
         try:
             return await trio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._threads)
         except trio.Cancelled:
-            stray[key] = (name, time.time())
-            if ended.is_set():
-                stray.pop(key, None)
+            if began.is_set() and not ended.is_set():
+                live.abandoned = True
+                stray[key] = (name, time.time())
+                if ended.is_set():
+                    stray.pop(key, None)
             raise
 
     # The end of a call
@@ -801,7 +842,8 @@ class Dispatcher:
             self._changed(live)
         if hookset.starting:
             record = live.record()
-            self._delivery.emit("on_tool_call_start", events.ToolCallStarting(time=record.created, record=record))
+            when = record.started or record.created
+            self._delivery.emit("on_tool_call_start", events.ToolCallStarting(time=when, record=record))
 
     def _changed(self, live: _Live) -> None:
         record = live.record()
@@ -817,6 +859,8 @@ class Dispatcher:
         entry = live.entry
         if not text or len(text) > self._settings.max_result_chars or entry is None or entry.tool.spill == "always":
             return False
+        if not text.isascii():
+            text = _encodable(text)
         live.delivering = True
         live.answer = Answer(live.model_id, live.name, live.status, text, cast("Result", result), live.record())
         return True
@@ -834,6 +878,7 @@ class Dispatcher:
         spill = live.entry.tool.spill if live.entry else "large"
         if not isinstance(text, str) or len(text) > limit or (spill == "always" and live.status == "completed"):
             text, ref = await self._shortened(live, text, limit, spill)
+        text = _encodable(cast("str", text))
         shown = result if not ref or isinstance(result, Media) else Text(text)
         live.answer = Answer(live.model_id, live.name, live.status, text or rendering.EMPTY, shown, live.record(), ref)
 
@@ -863,9 +908,34 @@ class Dispatcher:
         return f"{head}\n[{hidden:,} more bytes were cut: no active plugin stores large results]", ""
 
     def _call_for_spill(self, live: _Live) -> None:
-        if not isinstance(live.arguments, dict):
-            live.arguments = {}
+        if not isinstance(live.arguments, Mapping):  # they were refused as they came
+            live.arguments = frozen({})
         self._call(live)
+
+
+def _encodable(text: str) -> str:
+    """The text without lone surrogates, which no surface can send."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _checked_answer(one: hooks.Implementation, said: Any) -> Answered | None:
+    answer = cast("Answered | None", hooks.checked(one, said, (Answered, type(None))))
+    arguments: Any = answer.arguments if answer else None
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise HookFailure(one.plugin, one.hook, f"gave a {type(arguments).__name__} for arguments")
+    return answer
+
+
+def _keys(found: Iterable[Any]) -> tuple[Key, ...]:
+    keys = tuple(found)
+    for key in keys:
+        if not isinstance(key, tuple) or not all(isinstance(part, str) for part in cast("tuple[Any, ...]", key)):
+            raise TypeError("a resource key is a tuple of strings")
+    return keys
 
 
 def _wait(later: _Live, earlier: _Live) -> None:

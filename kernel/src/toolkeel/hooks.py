@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -18,6 +19,7 @@ from .errors import DefinitionError, ToolkeelError
 from .hookspecs import PROJECT, Contract
 from .outputs import Result
 
+_log = logging.getLogger("toolkeel")
 Report = Callable[["HookFailure"], None]
 CallNext = Callable[[], Awaitable[Result]]
 
@@ -48,21 +50,21 @@ class Implementation(msgspec.Struct, frozen=True):
 
     async def run_async(self, limit: float, *arguments: object) -> Any:
         """Await an async implementation, at most ``limit`` seconds."""
+        answer: Any = None
         with trio.move_on_after(limit) as scope:
             try:
-                return await self.function(*arguments)
+                answer = await self.function(*arguments)
             except trio.Cancelled:
                 raise
             except BaseException as error:
                 raise self.failure(error) from error
-        if scope.cancelled_caught:
+        if scope.cancel_called:  # also where the implementation swallowed the cancellation
             raise self.overdue(limit)
-        return None
+        return answer
 
     def failure(self, error: BaseException) -> HookFailure:
         """What to record for an exception. An interrupt and a cancellation pass through."""
-        if isinstance(error, KeyboardInterrupt) or holds_cancelled(error):
-            raise error
+        pass_through(error)
         return HookFailure(self.plugin, self.hook, describe(error))
 
     def overdue(self, limit: float) -> HookFailure:
@@ -74,7 +76,10 @@ def describe(error: BaseException) -> str:
     """An exception in one line: its class and its text; of a group, its first."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    text = str(error).strip()
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - an exception may be broken itself
+        return type(error).__name__
     if isinstance(error, ToolkeelError):
         return text
     return f"{type(error).__name__}: {text.splitlines()[0][:500]}" if text else type(error).__name__
@@ -95,12 +100,20 @@ def single_error() -> Generator[None]:
         raise leaf from leaf.__cause__
 
 
-def holds_cancelled(error: BaseException) -> bool:
-    """Whether an exception is, or a group holds, trio's cancellation, which must never be swallowed."""
+def pass_through(error: BaseException) -> None:
+    """Raise what must never be swallowed: an interrupt, and trio's cancellation, taken out of a group that holds more.
+
+    What else the group held came of the cancellation's clean-up; it is logged.
+    """
+    if isinstance(error, (KeyboardInterrupt, trio.Cancelled)):
+        raise error
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        return any(holds_cancelled(inner) for inner in group.exceptions)
-    return isinstance(error, trio.Cancelled)
+        passing, others = group.split((KeyboardInterrupt, trio.Cancelled))
+        if passing is not None:
+            if others is not None:
+                _log.warning("failed while it was cancelled: %s", describe(others))
+            raise passing
 
 
 class HookSet:

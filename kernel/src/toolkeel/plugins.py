@@ -109,6 +109,7 @@ class Plugins:
         self._strict = os.environ.get("TOOLKEEL_STRICT") == "1"
         self.hooks = HookSet({}, frozenset())
         self.missing: Mapping[str, str] = {}
+        self._retired: set[HookSet] = set()
 
     # What is there
 
@@ -251,16 +252,16 @@ class Plugins:
         await self._load([plugin])
 
     async def _withdraw(self, plugin: Plugin, state: State, reason: str) -> None:
-        before = self.hooks
         plugin.state = state
         self._relay.unregister(plugin.name)
         self._swap(reason)
-        await self._stop(plugin, wait_for_calls=True, before=before)
+        await self._stop(plugin, wait_for_calls=True)
 
-    async def _stop(self, plugin: Plugin, *, wait_for_calls: bool, before: HookSet | None = None) -> None:
-        if wait_for_calls and before is not None:
+    async def _stop(self, plugin: Plugin, *, wait_for_calls: bool) -> None:
+        if wait_for_calls:
             with trio.move_on_after(self._settings.stop_time_limit) as scope:
-                await before.drained()
+                for old in [old for old in self._retired if plugin.name in old.plugins]:
+                    await old.drained()
             if scope.cancelled_caught:
                 plugin.notes.append(f"stopped while calls still ran, after {self._settings.stop_time_limit:g} s")
         plugin.stopping.set()
@@ -294,9 +295,8 @@ class Plugins:
         except _Timeout:
             limit = self._settings.register_time_limit
             self._quarantine(plugin, plugin.stage, f"did not come back within {limit:g} s", "Ask its author")
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or hooks.holds_cancelled(error):
-                raise
+        except BaseException as error:  # noqa: BLE001 - it is the plugin's quarantine
+            hooks.pass_through(error)
             remedy = getattr(error, "remedy", "") or _remedy(plugin, error)
             said = getattr(error, "what", "") if isinstance(error, DefinitionError) else describe(error)
             if isinstance(error, HookFailure):
@@ -414,9 +414,8 @@ class Plugins:
                 finally:
                     await self._call_stop(plugin)
                 nursery.cancel_scope.cancel()
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or hooks.holds_cancelled(error):
-                raise
+        except BaseException as error:  # noqa: BLE001 - it is the plugin's quarantine
+            hooks.pass_through(error)
             if not started:
                 task_status.started(error)
             elif plugin.active:
@@ -518,6 +517,7 @@ class Plugins:
             if isinstance(chosen, str):
                 exclusive[setting] = chosen
         before, self.hooks = self.hooks, self._relay.compile(priorities, exclusive)
+        self._retired = {old for old in (*self._retired, before) if old.holders}
         self.missing = {setting: chosen for setting, chosen in exclusive.items() if not self._is_active(chosen)}
         before.retired = True
         self._swapped(self.hooks, reason)
@@ -565,7 +565,12 @@ def _implements(implementer: object, hook: str) -> bool:
 
 
 def _remedy(plugin: Plugin, error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name:
+    own = (
+        error.name.partition(".")[0] in plugin.source.packages
+        if isinstance(error, ImportError) and error.name
+        else False
+    )
+    if isinstance(error, ModuleNotFoundError) and error.name and not own:
         return f"Install the package that has {error.name!r}"
     if plugin.stage == "import":
         return f"Reinstall or upgrade {plugin.source.place}, or disable it: kernel.disable: [{plugin.name}]"

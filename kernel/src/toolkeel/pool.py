@@ -22,7 +22,7 @@ class Pool:
         self._queues: OrderedDict[str, deque[lowlevel.Task]] = OrderedDict()
         self._queued = 0
         self._door: deque[lowlevel.Task] = deque()
-        self._promised = 0
+        self._inside = 0
 
     @property
     def free(self) -> int:
@@ -39,16 +39,22 @@ class Pool:
         """Batches that wait for a place in the waiting room."""
         return len(self._door)
 
-    @property
-    def crowded(self) -> bool:
-        """Whether the waiting room is full."""
-        return self._free == 0 and self._queued + self._promised >= self.waiting
+    def try_enter(self) -> bool:
+        """Take a place in the waiting room if there is one: as many as wait, and one for each free slot."""
+        if self._inside < self._free + self.waiting and not self._door:
+            self._inside += 1
+            return True
+        return False
 
     async def enter(self) -> None:
-        """Wait at the door while the waiting room is full. Returns at once where there is room."""
-        while self.crowded:
-            await self._wait(self._door)
-            self._promised -= 1
+        """Take a place in the waiting room, waiting at the door while it is full."""
+        if not self.try_enter():
+            await self._wait(self._door)  # whoever admits us takes the place in our name
+
+    def leave(self) -> None:
+        """Leave the waiting room: with a first slot, or for good."""
+        self._inside -= 1
+        self._admit()
 
     def try_acquire(self) -> bool:
         """Take a slot if one is free and nobody waits for it."""
@@ -56,6 +62,10 @@ class Pool:
             self._free -= 1
             return True
         return False
+
+    def try_acquire_more(self) -> bool:
+        """Take a further slot for a batch that has one: not those that batches without any are about to take."""
+        return self._free > self._inside and self.try_acquire()
 
     async def acquire(self, session: str) -> None:
         """Take a slot, waiting in the session's queue; sessions are served in turn."""
@@ -71,7 +81,6 @@ class Pool:
             self._queued -= 1
             if not queue:
                 self._queues.pop(session, None)
-            self._admit()
             raise
 
     async def regain(self) -> None:
@@ -92,7 +101,6 @@ class Pool:
                 self._queues[session] = queue
             self._queued -= 1
             lowlevel.reschedule(task)
-            self._admit()
         else:
             self._free += 1
             self._admit()
@@ -105,8 +113,8 @@ class Pool:
         return bool(queues) and (len(queues) > 1 or session not in queues)
 
     def _admit(self) -> None:
-        if self._door:
-            self._promised += 1
+        while self._door and self._inside < self._free + self.waiting:
+            self._inside += 1
             lowlevel.reschedule(self._door.popleft())
 
     async def _wait(self, queue: deque[lowlevel.Task]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -116,12 +117,29 @@ def _dump(value: object, form: Format) -> bytes:
     try:
         return orjson.dumps(value, default=_plainer, option=options)
     except orjson.JSONEncodeError as error:
-        if "64-bit" in str(error) or "surrogates" in str(error):
-            import json
+        if "64-bit" not in str(error) and "surrogates" not in str(error):
+            raise TypeError(str(error)) from None
+    import json
 
-            text = json.dumps(value, default=_plainer, ensure_ascii=False, indent=2 if form == "plain" else None)
-            return text.encode("utf-8", "replace")
-        raise TypeError(str(error)) from None
+    text = json.dumps(_builtins(value), ensure_ascii=False, indent=2 if form == "plain" else None)
+    return text.encode("utf-8", "replace")
+
+
+def _builtins(value: Any) -> Any:
+    """A value in JSON's own types, with what orjson refuses to write: large integers and lone surrogates."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        members = cast("Mapping[Any, Any]", value)
+        return {key if isinstance(key, str) else str(_builtins(key)): _builtins(item) for key, item in members.items()}
+    if isinstance(value, (list, tuple)):
+        return [_builtins(item) for item in cast("Sequence[Any]", value)]
+    try:
+        return _builtins(_plainer(value))
+    except TypeError:
+        return orjson.loads(orjson.dumps(value, default=_plainer))
 
 
 def _dump_slices(value: object, form: Format) -> bytes:
@@ -157,10 +175,10 @@ def _plainer(value: object) -> object:
 _MARKS = (
     (re.compile(r"^(#{1,6})\s+", re.MULTILINE), ""),
     (re.compile(r"^```.*$\n?", re.MULTILINE), ""),
-    (re.compile(r"!?\[([^\]\n]*)\]\(([^)\s]*)\)"), r"\1 (\2)"),
-    (re.compile(r"(\*\*|__)(?=\S)([^\n]*?\S)\1"), r"\2"),
-    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]*?\S)\*(?![\w*])"), r"\1"),
-    (re.compile(r"`([^`\n]+)`"), r"\1"),
+    (re.compile(r"!?\[([^\[\]\n]{0,500})\]\(([^()\s]{0,2000})\)"), r"\1 (\2)"),
+    (re.compile(r"(\*\*|__)(?=\S)([^\n*_]{0,500}\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{0,500}\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"`([^`\n]{1,500})`"), r"\1"),
 )
 
 

@@ -15,13 +15,14 @@ import msgspec
 
 from .calls import Repair
 from .errors import ArgumentError, DefinitionError
-from .schema import MISSING, Parameter
+from .schema import MISSING, Parameter, plain_schema
 from .tools import Tool
 
 Values = dict[str, Any]
 _SHOWN = 3
 _TEXT_LIMIT = 1_000
 _DEPTH_LIMIT = 64
+_BRANCH_LIMIT = 64
 
 
 class Validator:
@@ -46,6 +47,8 @@ class Validator:
             return self._validate(arguments)
         except RecursionError:
             raise ArgumentError("the arguments are nested too deeply", remedy="Send flatter arguments") from None
+        except (ValueError, OverflowError, TypeError):  # what a program hands in may be no JSON at all
+            raise ArgumentError("the arguments hold something that JSON cannot express") from None
 
     def _validate(self, arguments: str | bytes | Mapping[str, Any] | None) -> tuple[Values, Values, tuple[Repair, ...]]:
         check = self._check or self._compile()
@@ -56,7 +59,7 @@ class Validator:
         except _Unfit as unfit:
             schema = self._tool.parameters
             repaired = cast("Values", _Repairer(schema, repairs).mend(decoded, schema, "", 0))
-            if len(repairs) == 0 or repaired == decoded:
+            if not repairs:
                 raise unfit.error(self._tool) from None
             try:
                 return repaired, check(repaired), tuple(repairs)
@@ -125,20 +128,25 @@ def _typed(fields: tuple[Parameter, ...]) -> Callable[[Values], Values]:
     from typing import NotRequired
 
     from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic_core import to_json
     from typing_extensions import TypedDict
 
-    members = {
-        field.name: _strict(field.annotation) if field.default is MISSING else NotRequired[_strict(field.annotation)]
-        for field in fields
-    }
+    plain = all(plain_schema(field.annotation) is not None for field in fields)
+    members: dict[str, Any] = {}
+    for field in fields:
+        annotation = _strict(field.annotation) if plain else field.annotation
+        members[field.name] = annotation if field.default is MISSING else NotRequired[annotation]
     arguments = TypedDict("arguments", members)  # type: ignore[misc]
     arguments.__pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)  # type: ignore[attr-defined]
-    validate = TypeAdapter(arguments).validator.validate_python
+    validator = TypeAdapter(arguments).validator
     names = [field.name for field in fields]
 
     def check(values: Values) -> Values:
         try:
-            return cast("Values", validate(values))
+            if plain:
+                return cast("Values", validator.validate_python(values))
+            # Models, dates, enums, sets: only pydantic's strict JSON mode takes them from JSON and bends nothing else.
+            return cast("Values", validator.validate_json(to_json(values), strict=True))
         except ValidationError as error:
             faults = [_pydantic_fault(cast("dict[str, Any]", item), names) for item in error.errors(include_url=False)]
             raise _Unfit(faults) from None
@@ -192,13 +200,20 @@ def _pydantic_fault(item: dict[str, Any], names: list[str]) -> tuple[str, str]:
         return path, "is required"
     if kind == "extra_forbidden":
         return path, "is no argument of this tool" + _nearest(str(location[-1]), names)
-    expected = _EXPECTED.get(kind)
-    if expected is None:
-        message = cast("str", item["msg"])
-        expected = message.removeprefix("Input should be ").removeprefix("Value error, ")
-        if expected == message:
-            return path, message
-    return path, f"must be {expected}, not {kind_of(item.get('input'))}"
+    if kind in _EXPECTED:
+        return path, f"must be {_EXPECTED[kind]}, not {kind_of(item.get('input'))}"
+    if kind in _TELLING:  # pydantic's own text holds a part of the value, which may be a secret
+        return path, _TELLING[kind].format(**cast("dict[str, Any]", item.get("ctx") or {}))
+    message = cast("str", item["msg"]).removeprefix("Value error, ")
+    return path, message.replace("Input should", "must", 1) if message.startswith("Input should") else message
+
+
+_TELLING = {
+    "union_tag_invalid": "must have one of these as its {discriminator}: {expected_tags}",
+    "uuid_parsing": "must be a UUID",
+    "url_parsing": "must be a URL",
+    "json_invalid": "must be JSON",
+}
 
 
 def _is_branch(step: str) -> bool:
@@ -218,6 +233,7 @@ def _raw(tool: Tool) -> Callable[[Values], Values]:
         validator = jsonschema_rs.validator_for(
             dict(tool.parameters),
             offline=True,
+            mask="the value",
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000),
         )
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
@@ -267,7 +283,7 @@ class _Repairer:
     def mend(self, value: Any, schema: Any, path: str, depth: int) -> Any:
         if depth > _DEPTH_LIMIT or not isinstance(schema, Mapping):
             return value
-        branches = self._branches(cast("Mapping[str, Any]", schema), depth)
+        branches = self._branches(cast("Mapping[str, Any]", schema))
         accepted = {kind for branch in branches for kind in _kinds(branch)}
         if not accepted:
             return value
@@ -275,12 +291,25 @@ class _Repairer:
         fitting = [branch for branch in branches if _fits(value, set(_kinds(branch)))]
         return self._members(value, fitting[0], path, depth) if len(fitting) == 1 else value
 
-    def _branches(self, schema: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
-        schema = self._resolve(schema)
-        options = cast("list[Any]", schema.get("anyOf") or schema.get("oneOf") or [])
-        if not options or depth > _DEPTH_LIMIT:
-            return [schema]
-        return [branch for option in options for branch in self._branches(option, depth + 1)]
+    def _branches(self, schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The alternatives of a schema, each once; beyond a number of them nothing is repaired."""
+        found: dict[int, Mapping[str, Any]] = {}
+        seen: set[int] = set()
+        todo: list[Mapping[str, Any]] = [schema]
+        while todo:
+            one = self._resolve(todo.pop())
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            if len(seen) > _BRANCH_LIMIT:
+                return [{}]
+            options = cast("Sequence[Any]", one.get("anyOf") or one.get("oneOf") or [])
+            inner = [cast("Mapping[str, Any]", option) for option in options if isinstance(option, Mapping)]
+            if inner:
+                todo.extend(reversed(inner))
+            else:
+                found[id(one)] = one
+        return list(found.values())
 
     def _resolve(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         for _ in range(8):
@@ -315,7 +344,7 @@ class _Repairer:
             item = self.mend(value, items, f"{path}[0]", depth + 1)
             kinds: set[str] = set()
             if items:
-                kinds = {kind for branch in self._branches(items, depth) for kind in _kinds(branch)}
+                kinds = {kind for branch in self._branches(items) for kind in _kinds(branch)}
             if not kinds or _fits(item, kinds):
                 return self._note([item], path, "a bare value put into an array")
             del self._repairs[before:]
@@ -347,7 +376,7 @@ class _Repairer:
     def _takes_null(self, schema: Any) -> bool:
         if not isinstance(schema, Mapping):
             return True
-        kinds = [_kinds(branch) for branch in self._branches(cast("Mapping[str, Any]", schema), 0)]
+        kinds = [_kinds(branch) for branch in self._branches(cast("Mapping[str, Any]", schema))]
         return any(not kind or "null" in kind for kind in kinds)
 
     def _note(self, value: Any, path: str, what: str) -> Any:
