@@ -164,7 +164,6 @@ async def test_a_caller_waits_while_the_pool_is_full(make_plugin: MakePlugin) ->
 
 
 async def test_a_batch_takes_one_place_in_the_waiting_room_whatever_its_size(make_plugin: MakePlugin) -> None:
-    works = Works()
     most = 0
 
     @tool(effect="read")
@@ -174,11 +173,14 @@ async def test_a_batch_takes_one_place_in_the_waiting_room_whatever_its_size(mak
         most = max(most, kit.kernel.load["waiting"])
         await trio.lowlevel.checkpoint()
 
-    async with kernel_with(make_plugin(look, *works.tools)) as kit, trio.open_nursery() as nursery:
-        for number in range(3):
-            async with kit.kernel.session(session=str(number)) as session:
-                offer = await session.offer(session.request(principal=ANN))
-            nursery.start_soon(offer.call, [ToolCall("look", {}, "")] * 100)
+    async with (
+        kernel_with(make_plugin(look)) as kit,
+        kit.kernel.session(session="one") as one,
+        kit.kernel.session(session="two") as two,
+        trio.open_nursery() as nursery,
+    ):
+        for session in (kit.session, one, two):
+            nursery.start_soon(offered_calls, session, [ToolCall("look", {}, "")] * 100)
     assert most <= 3
 
 
@@ -242,7 +244,6 @@ async def test_sessions_are_served_in_turn_not_by_the_number_of_their_batches(ma
         kit.kernel.session(session="quiet") as quiet,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(kit.call, "wait")
         nursery.start_soon(kit.batch, numbered("wait", 1))
         await wait_all_tasks_blocked()
         for _ in range(10):
@@ -322,7 +323,10 @@ async def test_slots_and_places_come_back_whoever_is_cancelled(seed: int) -> Non
     async def caller(number: int) -> None:
         nonlocal held, most
         await pool.enter()
-        await pool.acquire(str(number % 4))
+        try:
+            await pool.acquire(str(number % 4))
+        finally:
+            pool.leave()
         try:
             held += 1
             most = max(most, held)
