@@ -12,13 +12,20 @@ FOOTER = 1_024
 
 
 def quoted(text: str) -> str:
-    """Text in double quotes, as JSON writes it."""
-    return json.dumps(text, ensure_ascii=False)
+    """Text in double quotes, as JSON writes it; what does not print is escaped, so that it stays on its line."""
+    written = json.dumps(text, ensure_ascii=False)
+    return written if written.isprintable() else "".join(map(_printable, written))
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 def read_call(ref: str, **options: str | int) -> str:
     """A call of ``read_output`` as a model would write it."""
-    written = "".join(f", {name}={json.dumps(value, ensure_ascii=False)}" for name, value in options.items())
+    written = "".join(
+        f", {name}={quoted(value) if isinstance(value, str) else json.dumps(value)}" for name, value in options.items()
+    )
     return f'read_output(ref="{ref}"{written})'
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+import msgspec
+
 from .content import Content
+from .delimited import delimiter_of
 
 Kind = Literal["json", "jsonl", "html", "xml", "csv", "text", "binary"]
 
@@ -41,7 +44,7 @@ _HTML_START = re.compile(
 _HTML_ROOT = re.compile(rb"<(?:!doctype\s+html|html)(?=[\s>])", re.IGNORECASE)
 _XML_ROOT = re.compile(rb"<(?:!DOCTYPE\s+[A-Za-z_]|[A-Za-z_][\w.\-]*(?::[\w.\-]+)?(?:\s+[\w.:\-]+\s*=\s*[\"']|\s*/?>))")
 _COMMENTS = re.compile(rb"\s*(?:<!--.*?-->\s*|<\?xml[^>]*\?>\s*)+", re.DOTALL | re.IGNORECASE)
-_LINE_BREAKS = frozenset(b"\t\n\r\f\b\x1b")
+_USUAL_CONTROLS = frozenset(b"\t\n\r\f\b\x1b")
 
 
 def detect(content: Content, media_type: str = "") -> Kind:
@@ -63,23 +66,24 @@ def detect(content: Content, media_type: str = "") -> Kind:
         return "jsonl" if is_json_lines(content) else "json"
     if body[:1] == b"<" and (found := _markup(body)):
         return found
-    from .previews.table import delimiter_of  # the one kind that takes a library to recognise
-
     return "csv" if delimiter_of(str(head, "utf-8", "replace"), cut=content.size > SNIFF) else "text"
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the first bytes are no text: a NUL, or too many control characters and bytes that are not UTF-8."""
+    """Whether the first bytes are no text: a NUL, or many control characters and bytes that are not UTF-8.
+
+    Up to three of ten, it may be text in an old encoding.
+    """
     if not head:
         return False
     if b"\x00" in head or head.startswith((b"\xff\xfe", b"\xfe\xff", b"%PDF-")):
         return True
     controls = len(head) - len(head.translate(None, _CONTROLS))
     broken = str(head, "utf-8", "replace").count("\ufffd")
-    return (controls + broken) * 10 > len(head)
+    return (controls + broken) * 10 > 3 * len(head)
 
 
-_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte not in _LINE_BREAKS)
+_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte not in _USUAL_CONTROLS)
 
 
 def looks_like_json(body: bytes) -> bool:
@@ -92,8 +96,6 @@ _JSON_START = re.compile(rb"\{\s*(?:\"|\}|\Z)|\[\s*(?:[\[{\]\"\-0-9]|true|false|
 
 def is_json_lines(content: Content) -> bool:
     """Whether the first two lines that are not blank are a whole JSON object or array each."""
-    import msgspec
-
     found = 0
     position = len(_BOM) if content.part(0, 3) == _BOM else 0
     while found < 2 and position < content.size:

@@ -104,6 +104,11 @@ class Outputs:
             text = unkept_text(output, preview, settings.preview_chars, settings.max_bytes)
         return Spilled(text=text, ref=output.ref, size=output.content.size, kind=preview.kind)
 
+    @hookimpl
+    async def plugin_stop(self) -> None:
+        """Let the stored outputs go, which a session's tools would else hold on to."""
+        self._store.clear()
+
     def _examined(self, output: Output, media_type: str) -> Preview:
         """The preview, by whichever plugin knows the type; the lines are counted on the way."""
         limit = self._settings.preview_chars
@@ -113,5 +118,5 @@ class Outputs:
             from .previews import Limits, plain
 
             preview = plain.preview(output.content, Limits(limit))
-        _ = output.lines
+        _ = output.lines  # counted here, so that the loop need not
         return preview

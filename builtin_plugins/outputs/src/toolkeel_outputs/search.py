@@ -21,6 +21,7 @@ AROUND = 1_000
 IN_LINE = 10
 """Matches shown of a long line."""
 _QUERY = 500
+_ALL = 10**15
 _START_OF_LINE = 200
 
 
@@ -84,7 +85,7 @@ def search(output: Output, query: Query, limit: int) -> str:
     begin, finish = _bounds(output, query)
     room = limit - FOOTER - 2 * len(quoted(text).encode("utf-8", "replace"))
     found = _Search(output, pattern, query.context).run(begin, finish, query.lines, room)
-    where = "the output" if (begin, finish) == (0, output.content.size) else f"bytes {begin:,} to {finish:,}"
+    where = _where(output, query, begin, finish)
     if not found.lines:
         return f"[No line in {where} matches {quoted(text)}, in any letter case.]"
     said = f"{counted(found.lines, 'matching lines')} shown"
@@ -107,6 +108,14 @@ def _bounds(output: Output, query: Query) -> tuple[int, int]:
     if query.unit == "bytes":
         return min(query.start or 0, size), size if query.end is None else min(query.end, size)
     return index.start_of((query.start or 1) - 1), size if query.end is None else index.start_of(query.end)
+
+
+def _where(output: Output, query: Query, begin: int, finish: int) -> str:
+    if begin == 0 and finish == output.content.size:
+        return "the output"
+    if query.unit == "bytes":
+        return f"bytes {begin:,} to {finish:,}"
+    return f"what stands from line {query.start or 1:,} to line {min(query.end or _ALL, output.lines.count):,}"
 
 
 def _unusual(query: Query) -> dict[str, str | int]:

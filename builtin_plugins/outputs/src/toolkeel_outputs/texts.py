@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from .content import Content
 
+_COUNTED = 64 * 1024
+"""Bytes up to which the characters of a line are counted."""
+
 
 def counted(number: int, unit: str) -> str:
     """``1 line``, ``12,345 lines``: ``unit`` is given as a plural in ``s``."""
@@ -35,7 +38,7 @@ def line_ends(content: Content, start: int, end: int, limit: int) -> tuple[str, 
     """A line as start, mark and end, together at most ``limit`` characters. Of a long line only the ends are read."""
     if end > start and content.ends_with(b"\r", end):
         end -= 1
-    if end - start <= 16 * limit:
+    if end - start <= _COUNTED:
         return _ends(content.text(start, end), limit)
     kept = limit - 40 - len(f"{end - start:,}")
     if kept < 40:

@@ -7,12 +7,11 @@ import msgspec
 from toolkeel import Preview
 from toolkeel_outputs.content import Content
 
-from .json_value import WHOLE, fitted
+from .json_value import PARTS, WHOLE, fitted
 from .limits import Limits
 from .outline import DETAILS, Node, Reader, written
 
 _START = 64 * 1024
-_PARTS = 600_000
 
 
 def preview(content: Content, limits: Limits) -> Preview:
@@ -43,9 +42,7 @@ def preview(content: Content, limits: Limits) -> Preview:
 
 def _checked(content: Content, start: int) -> tuple[int | None, str]:
     """How many values there are, and a note where that cannot be said."""
-    if content.size > WHOLE:
-        return None, ""
-    if content.newlines(start, content.size) > _PARTS:
+    if content.size > WHOLE or content.count(b",", 0, content.size) + content.newlines(0, content.size) > PARTS:
         return None, ""
     try:
         return len(_LINES.decode_lines(content.view(start, content.size))), ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -16,25 +17,27 @@ from .outline import DETAILS, Items, Members, Node, Reader, written
 
 WHOLE = 16 * 1024 * 1024
 """Bytes up to which JSON is validated and its items are counted."""
-_PARTS = 600_000
-"""Commas up to which items are counted: splitting is one C call, of at most some 40 ms at so many."""
+PARTS = 600_000
+"""Commas up to which it is: it takes one C call that no thread interrupts, of some 40 ms at so many."""
 _START = 64 * 1024
 _BOM = b"\xef\xbb\xbf"
+_SOON_OVER = re.compile(r"trailing characters \(byte \d{1,3}\)")
+"""What stands for lines that begin like JSON, as in ``[12] started``: no JSON that broke."""
 
 
 def preview(content: Content, limits: Limits) -> Preview:
     """First items or keys. Up to ``WHOLE`` bytes of what is not valid JSON are shown as text, which says so."""
     start = 3 if content.part(0, 3) == _BOM else 0
     if content.size > WHOLE:
-        note = f"Only the start was read: over {WHOLE >> 20} MiB JSON is not checked."
-        return _of_start(content, start, limits, note)
-    body = content.view(start, content.size)
+        return _of_start(content, start, limits, f"Over {WHOLE >> 20} MiB only the start of JSON is read.")
+    if content.count(b",", 0, content.size) > PARTS:
+        return _of_start(content, start, limits, f"With over {PARTS:,} commas only the start of JSON is read.")
     try:
-        msgspec.json.decode(body, type=msgspec.Raw)
         return _of_whole(content, start, limits)
     except msgspec.DecodeError as error:
         said = str(error).removeprefix("JSON is malformed: ")
-        return plain.preview(content, limits, note=f"Looks like JSON but is not valid ({said}); shown as text.")
+        note = "" if _SOON_OVER.match(said) else f"Looks like JSON but is not valid ({said}); shown as text."
+        return plain.preview(content, limits, note)
     except RecursionError:
         return _of_start(content, start, limits, "Nested too deeply to be checked.")
 
@@ -52,20 +55,19 @@ def fitted(write: Callable[[int], str], limit: int) -> str:
 def _of_whole(content: Content, start: int, limits: Limits) -> Preview:
     body = content.view(start, content.size)
     first = bytes(body[:64]).lstrip()[:1]
-    if first not in (b"[", b"{"):
-        return _of_start(content, start, limits, "")
-    if content.count(b",", 0, content.size) > _PARTS:
-        return _of_start(content, start, limits, "The items are too many and small to be counted.")
     if first == b"[":
         raws = msgspec.json.decode(body, type=list[msgspec.Raw])
         return _array([_node(raw) for raw in raws[: limits.items]], len(raws), limits)
+    if first != b"{":
+        msgspec.json.decode(body, type=msgspec.Raw)
+        return _of_start(content, start, limits, "")
     members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     shown = [(name, _counted(raw)) for name, raw in list(members.items())[: limits.items]]
     return _object(Members(shown, list(members)[limits.items :], whole=True), len(members), limits)
 
 
 def _of_start(content: Content, start: int, limits: Limits, note: str) -> Preview:
-    node = Reader(content.text(start, start + _START)).value()
+    node = Reader(content.text(start, start + _START), limits.items).value()
     room = msgspec.structs.replace(limits, characters=limits.characters - len(note) - 1) if note else limits
     if isinstance(node, Items):
         total = None if node.hidden is None else len(node.shown) + node.hidden

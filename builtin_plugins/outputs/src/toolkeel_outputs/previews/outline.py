@@ -47,8 +47,9 @@ Node = str | Word | Items | Members
 class Reader:
     """Reads one value from the start of a text. What is not JSON ends the reading like the end of the text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, items: int = ITEMS) -> None:
         self._text = text
+        self._items = items
         self._at = 0
         self._ended = False
 
@@ -81,6 +82,7 @@ class Reader:
 
     def _array(self, depth: int) -> Items:
         array = Items()
+        most = self._items if depth == 0 else ITEMS
         while not self._over():
             before = self._at
             sign, _ = self._next()
@@ -88,7 +90,7 @@ class Reader:
                 array.hidden = 0
                 break
             self._at = before
-            if depth >= DEPTH or len(array.shown) == ITEMS:
+            if depth >= DEPTH or len(array.shown) == most:
                 array.hidden = self._skip()
                 break
             item = self.value(depth + 1)
@@ -103,6 +105,7 @@ class Reader:
 
     def _object(self, depth: int) -> Members:
         members = Members()
+        most = max(KEYS, self._items) if depth == 0 else KEYS
         while not self._over():
             sign, key = self._next()
             if sign == "}" and not members.shown:
@@ -111,7 +114,7 @@ class Reader:
             if not isinstance(key, Word) or not key.whole or self._next()[0] != ":":
                 self._ended = True
                 break
-            if depth >= DEPTH or len(members.shown) == KEYS:
+            if depth >= DEPTH or len(members.shown) == most:
                 members.names.append(key.text)
                 self._skip_value()
             else:

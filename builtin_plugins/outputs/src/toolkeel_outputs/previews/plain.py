@@ -32,7 +32,7 @@ def first_lines(content: Content, kind: str, lines: int, characters: int, note: 
         texts.append(text)
         room -= len(text) + 1
         shortened = shortened or bool(mark)
-        shown += len((first + last).encode()) + 1
+        shown += len((first + last).encode()) + (end < content.size)
     text = cut_end("\n".join([note, *texts] if note else texts), characters)
     total = _total(content) if content.size <= _COUNTED else None
     every_line = len(texts) == len(bounds) and (not bounds or bounds[-1][1] + 1 >= content.size)
