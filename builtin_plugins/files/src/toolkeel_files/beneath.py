@@ -223,7 +223,11 @@ class Root:
 
     def _descend_from(self, start: int, names: Sequence[str]) -> int:
         if self._by_kernel:
-            return openat2.open_beneath(start, "/".join(names) or ".", _FOLDER)
+            try:
+                return openat2.open_beneath(start, "/".join(names) or ".", _FOLDER)
+            except OSError as error:
+                if error.errno not in openat2.UNUSABLE:
+                    raise
         folder = os.open(".", _FOLDER, dir_fd=start)
         for name in names:
             try:

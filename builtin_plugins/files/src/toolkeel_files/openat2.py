@@ -9,7 +9,11 @@ import sys
 
 _NUMBER = 437  # the same on every architecture that Python 3.11 supports
 _RESOLVE = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS, NO_SYMLINKS, BENEATH
+_AT_FDCWD = -100
 _RETRIES = 100
+
+UNUSABLE = (errno.ENOSYS, errno.EPERM)
+"""What systems answer that lack the call, and container profiles that answer so to what they do not know."""
 
 
 class _How(ctypes.Structure):
@@ -51,12 +55,9 @@ def open_beneath(folder: int, path: str, flags: int) -> int:
 
 
 def usable() -> bool:
-    """Whether the call works here: old kernels lack it, and some container profiles answer EPERM to what is new."""
+    """Whether the call works here."""
     try:
         os.close(open_beneath(_AT_FDCWD, ".", os.O_RDONLY | os.O_DIRECTORY))
     except OSError as error:
-        return error.errno not in (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG)
+        return error.errno not in UNUSABLE
     return True
-
-
-_AT_FDCWD = -100

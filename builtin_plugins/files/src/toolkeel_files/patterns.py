@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 
 from pathspec import GitIgnoreSpec
-from pathspec.patterns.gitignore import GitIgnorePatternError
 
 from toolkeel import ToolError
 
@@ -15,6 +15,8 @@ from .beneath import FILE
 _PATTERN_CHARS = 1_000
 _ALTERNATIVES = 100
 _RULES_BYTES = 1 << 18
+_NO_PATTERN = (ValueError, re.error, FutureWarning)
+"""What pathspec raises for lines that make no sense; the last where warnings are errors."""
 
 
 class Glob:
@@ -34,7 +36,7 @@ class Glob:
             lines = [f"\\{alternative}" if alternative[:1] == "#" else alternative for alternative in alternatives]
         try:
             self._rules = GitIgnoreSpec.from_lines(lines)
-        except GitIgnorePatternError as error:
+        except _NO_PATTERN as error:
             raise ToolError(
                 f"{pattern!r} is no pattern: {str(error).splitlines()[0]}", remedy="Use forms like *.py or src/**/*.ts"
             ) from None
@@ -82,7 +84,7 @@ def _read_rules(folder: int) -> GitIgnoreSpec | None:
         os.close(opened)
     try:
         return GitIgnoreSpec.from_lines(lines)
-    except GitIgnorePatternError:
+    except _NO_PATTERN:
         return GitIgnoreSpec.from_lines([line for line in lines if _is_rule(line)])
 
 
@@ -90,7 +92,7 @@ def _is_rule(line: str) -> bool:
     """Git passes over a line that makes no sense; one of them must not cost the others."""
     try:
         GitIgnoreSpec.from_lines([line])
-    except GitIgnorePatternError:
+    except _NO_PATTERN:
         return False
     return True
 

@@ -6,6 +6,7 @@ import os
 import threading
 
 from toolkeel import PluginContext, Scope, Tool, hookimpl
+from toolkeel.errors import PluginError
 
 from .settings import Settings
 
@@ -13,16 +14,14 @@ from .settings import Settings
 class Files:
     """File tools that never leave the registered workspace folders."""
 
-    Settings = Settings
-
     def __init__(self, context: PluginContext) -> None:
         if os.open not in os.supports_dir_fd:
-            raise NotImplementedError(
-                "toolkeel-files needs a system that opens files relative to an open folder (Linux, macOS, BSD): "
-                "without that a link swapped at the right moment leads out of the workspace"
+            raise PluginError(
+                "this system cannot open files relative to an open folder, and without that a link which is swapped at "
+                "the right moment leads out of the workspace",
+                remedy="Use Linux, macOS or a BSD; or list the plugin under kernel.disable",
             )
-        settings = context.settings
-        self._settings = settings if isinstance(settings, Settings) else Settings()
+        self._settings: Settings = context.settings
         self._tools: tuple[Tool, ...] = ()
         self._making = threading.Lock()
 

@@ -167,7 +167,12 @@ class Searcher:
         before = self._matches
         line = 1
         try:
-            for piece in self._pieces(opened, length):
+            start = os.read(opened, min(length + 1, _PIECE))
+            text = _plain_text(opened, start)
+            if text is None:
+                self._left_out["binary"] += 1
+                return
+            for piece in _pieces(opened, text, more=length >= _PIECE):
                 self._bytes += len(piece)
                 hits = list(self._hits(piece, line))
                 self._render(path, piece, hits)
@@ -181,35 +186,6 @@ class Searcher:
         self._matched_files += self._matches > before
         if self._files % _PROGRESS_EVERY == 0:
             self._progress(self._files)
-
-    def _pieces(self, opened: int, length: int) -> Iterator[bytes]:
-        """The text of a file, line ends plain, in pieces that end with a line; nothing for a file that is no text."""
-        data = os.read(opened, min(length + 1, _PIECE))
-        if b"\0" in data[:_SAMPLE]:
-            text = self._decoded(opened, data)
-            if text is None:
-                self._left_out["binary"] += 1
-            else:
-                yield text
-            return
-        data = data.removeprefix(codecs.BOM_UTF8)
-        while data:
-            more = os.read(opened, _PIECE) if length >= _PIECE else b""
-            end = data.rfind(b"\n") + 1 if more else len(data)
-            if not end and len(data) > _LONGEST_LINE:
-                end = len(data)
-            if end:
-                piece = data[:end]
-                yield piece.replace(b"\r\n", b"\n") if b"\r\n" in piece else piece
-            data = data[end:] + more
-
-    @staticmethod
-    def _decoded(opened: int, data: bytes) -> bytes | None:
-        """A file in UTF-16 or UTF-32 as UTF-8; ``None`` for a large one, or one that is no text."""
-        charset = detect(data, whole=False)
-        if charset is None or os.read(opened, 1):
-            return None
-        return charset.show(data).replace("\r\n", "\n").encode()
 
     def _hits(self, data: bytes, line: int) -> Iterator[_Hit]:
         find = self._query.find
@@ -277,6 +253,28 @@ def _ignored_above(place: Place) -> Ignored:
         if ignored.ignores("/".join(place.parts[: depth + 1]), folder=True):
             return Ignored()
     return ignored
+
+
+def _plain_text(opened: int, start: bytes) -> bytes | None:
+    """The start of a file as UTF-8, all of it where it is UTF-16 or UTF-32; ``None`` where it is no text."""
+    if b"\0" not in start[:_SAMPLE]:
+        return start.removeprefix(codecs.BOM_UTF8)
+    charset = detect(start, whole=False)
+    if charset is None or os.read(opened, 1):  # such a text of several pieces counts as none
+        return None
+    return charset.show(start).encode()
+
+
+def _pieces(opened: int, data: bytes, *, more: bool) -> Iterator[bytes]:
+    """``data`` and what follows it in the file, line ends plain, in pieces that end with a line."""
+    while data:
+        following = os.read(opened, _PIECE) if more else b""
+        end = data.rfind(b"\n") + 1 if following else len(data)
+        if not end and len(data) > _LONGEST_LINE:
+            end = len(data)
+        if end:
+            yield data[:end].replace(b"\r\n", b"\n") if b"\r\n" in data else data[:end]
+        data = data[end:] + following
 
 
 def _lines_above(data: bytes, begin: int, floor: int, number: int) -> list[tuple[int, int]]:
