@@ -145,6 +145,8 @@ def needed(folder: Path) -> set[str]:
     wanted = {canonicalize_name(Requirement(need).name) for need in needs}
     by_import = importlib.metadata.packages_distributions()
     theirs = {name for name, owners in by_import.items() if wanted & {canonicalize_name(owner) for owner in owners}}
+    if "pydantic" in wanted:
+        theirs.add("pydantic_core")  # one project in two distributions, released together
     return theirs | ({"toolkeel"} & wanted)  # an editable install does not list its own packages
 
 

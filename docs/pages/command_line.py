@@ -20,14 +20,17 @@ from .markdown import cell, inline
 
 PRINTED = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1", "_TYPER_FORCE_DISABLE_TERMINAL": "1", "LANG": "C.UTF-8"}
 """What makes help texts the same on every machine."""
-_SHARED = re.compile(r"(?ms)^╭─ Options of every command.*?^╰[^\n]*\n")
+_SHARED = re.compile(r"(?ms)^  --json .*?(?=^  --help)")
 
 
 def page() -> Iterator[str]:
     """Every command with what its ``--help`` says, and the exit codes."""
     yield "# Command line\n"
-    yield "What `toolkeel --help` and each command's `--help` print. A plugin adds commands by the hook "
-    yield "[`cli_commands`](hooks.md#cli_commands).\n"
+    yield (
+        "What `toolkeel --help` and each command's `--help` print. The options from `--json` to `--trace` are the same "
+        "for every command, and stand here once. A plugin adds commands by the hook "
+        "[`cli_commands`](hooks.md#cli_commands).\n"
+    )
     commands = list(_paths((), COMMANDS))
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         texts = dict(zip(commands, threads.map(printed_help, commands), strict=True))

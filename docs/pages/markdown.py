@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]#|~^]")
 
 
 def inline(markup: str) -> str:
@@ -20,9 +23,10 @@ def cell(markup: str) -> str:
     return line(markup).replace("|", "\\|")
 
 
-def quoted(markup: str) -> str:
-    """The text as a quotation, in its own lines."""
-    return "\n".join(f"> {row}".rstrip() for row in inline(markup).splitlines())
+def literal(text: str) -> str:
+    """Text that is no markup, such as what a model reads, for a cell of a table: every character stands for itself."""
+    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return _SPECIAL.sub(r"\\\g<0>", plain)
 
 
 def as_json(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .markdown import as_json, cell, quoted
+from .markdown import as_json, literal
 from .models import type_of
 from .shipped import shipped
 
@@ -21,12 +21,12 @@ def page() -> Iterator[str]:
             yield f"### {tool.name}\n"
             marks = [tool.effect, *(mark for mark in ("volatile", "idempotent", "optional") if getattr(tool, mark))]
             yield f"{' · '.join(f'**{mark}**' for mark in marks)}\n"
-            yield f"{quoted(tool.description)}\n"
+            yield f"```text\n{tool.description}\n```\n"
             properties: Mapping[str, Mapping[str, Any]] = tool.parameters.get("properties", {})
             if properties:
                 yield "| parameter | type | default | |\n|---|---|---|---|"
             required = tool.parameters.get("required", ())
             for name, schema in properties.items():
                 default = "required" if name in required else f"`{as_json(schema.get('default'))}`"
-                yield f"| `{name}` | {type_of(schema)} | {default} | {cell(schema.get('description', ''))} |"
+                yield f"| `{name}` | {type_of(schema)} | {default} | {literal(schema.get('description', ''))} |"
             yield ""

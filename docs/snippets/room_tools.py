@@ -90,6 +90,11 @@ async def room_import(lines: list[str], context: ToolContext) -> str:
 
 
 # --8<-- [start:raw]
+def counted(arguments: Mapping[str, Any], _scope: Scope) -> Iterable[Key]:
+    """The rooms whose bookings are counted."""
+    return [("room", number) for number in arguments["rooms"]]
+
+
 async def _count(arguments: Mapping[str, Any], _context: ToolContext) -> Data:
     return Data({room: len(bookings.get(room, [])) for room in arguments["rooms"]})
 
@@ -106,6 +111,7 @@ room_counts = raw_tool(
     },
     _count,
     effect="read",
+    reads=counted,
 )
 # --8<-- [end:raw]
 
