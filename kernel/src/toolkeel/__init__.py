@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from .kernel import Kernel, Session
     from .offer import Explanation, Offer, Step
     from .plugins import PluginInfo
+    from .settings import KernelSettings, narrowing
 
 _ENGINE = {
     "Config": "config",
     "Explanation": "offer",
     "Kernel": "kernel",
     "Offer": "offer",
+    "KernelSettings": "settings",
     "PluginInfo": "plugins",
     "Session": "kernel",
     "Step": "offer",
+    "narrowing": "settings",
 }
 """What is imported on first use: a plugin that only declares tools and hooks does not load the engine."""
 
@@ -44,6 +47,7 @@ __all__ = [
     "Failure",
     "Hooks",
     "Kernel",
+    "KernelSettings",
     "Key",
     "Markdown",
     "Media",
@@ -77,6 +81,7 @@ __all__ = [
     "Verdict",
     "hookimpl",
     "hookspec",
+    "narrowing",
     "raw_tool",
     "thawed",
     "tool",

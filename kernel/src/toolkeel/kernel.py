@@ -15,7 +15,7 @@ import trio
 
 from . import discovery, events, hooks
 from .calls import Answer, ToolCall
-from .config import Config, KernelSettings
+from .config import Config
 from .delivery import Delivery
 from .dispatch import Dispatcher
 from .errors import Closed, DefinitionError, SettingsError
@@ -27,6 +27,7 @@ from .pool import Pool
 from .scope import Format, Principal, Request, Scope
 from .selection import Ranking
 from .services import Services
+from .settings import KernelSettings
 from .skills import PromptSection, Skill
 from .watch import Watch, Watchdog
 

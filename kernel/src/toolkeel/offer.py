@@ -12,12 +12,12 @@ import orjson
 
 from . import hooks
 from .calls import Answer, Reason, ToolCall
-from .config import KernelSettings
 from .errors import DefinitionError
 from .hooks import HookFailure, HookSet, Report
 from .plugins import Plugin
 from .scope import Request
 from .selection import Pin, Ranking
+from .settings import KernelSettings
 from .tools import Tool
 from .validate import Validator
 

@@ -16,13 +16,14 @@ import trio
 from pydantic import BaseModel
 
 from . import discovery, hooks
-from .config import Config, KernelSettings
+from .config import Config
 from .discovery import Source
 from .errors import DefinitionError, PluginError, SettingsError
 from .hooks import HookFailure, HookSet, Relay, describe
 from .hookspecs import API_VERSION, PluginContext
 from .scope import Scope
 from .services import Services
+from .settings import KernelSettings
 
 State = Literal["active", "disabled", "listed", "quarantined"]
 Stage = Literal["", "found", "needs", "import", "settings", "create", "hooks", "start", "register", "run"]
