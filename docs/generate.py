@@ -6,8 +6,10 @@ Usage: python docs/generate.py            writes the pages that differ, and name
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,6 +31,13 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 def main(arguments: list[str]) -> int:
     """Write every page that differs, or with ``--check`` only name them and fail."""
     check = "--check" in arguments
+    with tempfile.TemporaryDirectory() as place:
+        # What the machine at hand has in its settings and its terminal is not what the pages are about.
+        os.environ |= {"TOOLKEEL_HOME": place, "COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+        return _write(check)
+
+
+def _write(check: bool) -> int:
     stale = {path: expected for path, page in PAGES.items() if not _holds(DOCS / path, expected := text(page))}
     for path, expected in stale.items():
         if not check:

@@ -19,9 +19,10 @@ import pytest
 import yaml
 
 from toolkeel import Kernel, Principal, ToolkeelError, hookimpl, hookspecs
-from toolkeel.config import Config, KernelSettings
+from toolkeel.config import Config
 from toolkeel.discovery import NEEDS, Source, missing_need
 from toolkeel.manifest import PluginManifest, read_manifest
+from toolkeel.settings import KernelSettings
 from toolkeel.testing import check_plugin, kernel_with
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
-import os
+import io
 import re
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from toolkeel_cli import exits
 from toolkeel_cli.app import COMMANDS
 from toolkeel_cli.hookspecs import Command
+from toolkeel_cli.main import run
 
 from .markdown import cell, inline
 
-PRINTED = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1", "_TYPER_FORCE_DISABLE_TERMINAL": "1", "LANG": "C.UTF-8"}
-"""What makes help texts the same on every machine."""
 _SHARED = re.compile(r"(?ms)^  --json .*?(?=^  --help)")
 
 
@@ -31,13 +27,10 @@ def page() -> Iterator[str]:
         "for every command, and stand here once. A plugin adds commands by the hook "
         "[`cli_commands`](hooks.md#cli_commands).\n"
     )
-    commands = list(_paths((), COMMANDS))
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        texts = dict(zip(commands, threads.map(printed_help, commands), strict=True))
     yield f"```text\n{printed_help(())}\n```\n"
-    for path, text in texts.items():
+    for path in _paths((), COMMANDS):
         yield f"{'#' * (len(path) + 1)} toolkeel {' '.join(path)}\n"
-        yield f"```text\n{_SHARED.sub('', text).rstrip()}\n```\n"
+        yield f"```text\n{_SHARED.sub('', printed_help(path)).rstrip()}\n```\n"
     yield "## Exit codes\n"
     yield "| code | when |\n|---|---|"
     for code, when in exit_codes():
@@ -51,12 +44,13 @@ def _paths(above: tuple[str, ...], commands: Iterable[Command]) -> Iterator[tupl
 
 
 def printed_help(path: tuple[str, ...]) -> str:
-    """What a command prints for ``--help`` into a pipe of 100 columns."""
-    program = Path(sys.executable).with_name("toolkeel")
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "VIRTUAL_ENV")}
-    command = [str(program), *path, "--help"]
-    done = subprocess.run(command, env=kept | PRINTED, capture_output=True, text=True, check=True)  # noqa: S603
-    return "\n".join(text.rstrip() for text in done.stdout.strip("\n").splitlines())
+    """What a command prints for ``--help``."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        code = run([*path, "--help"])
+    if code:
+        raise RuntimeError(f"toolkeel {' '.join(path)} --help ended with {code}")
+    return "\n".join(text.rstrip() for text in printed.getvalue().strip("\n").splitlines())
 
 
 def exit_codes() -> Iterator[tuple[int, str]]:

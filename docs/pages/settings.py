@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 from toolkeel import hookspecs
-from toolkeel.config import KernelSettings
+from toolkeel.settings import KernelSettings
 
 from .hooks import hooks
 from .models import fields

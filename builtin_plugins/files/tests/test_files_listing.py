@@ -111,6 +111,8 @@ def test_names_that_do_not_print_are_quoted_so_that_they_can_be_sent_back(
     (workspace / "new\nline.txt").write_text("ok")
     assert call("file_list").splitlines()[1:] == ['"new\\nline.txt"  (2 bytes)']
     assert call("file_read", "new\nline.txt") == "ok"
+    (workspace / "👩\u200d💻.txt").write_text("ok")
+    assert '"👩\\u200d💻.txt"  (2 bytes)' in call("file_list").splitlines()
 
 
 def test_names_in_another_encoding_are_counted(call: Callable[..., str], workspace: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import cast
 
 from toolkeel import Config, Kernel, Principal, Request, Session
-from toolkeel.config import KernelSettings
 from toolkeel.errors import SettingsError, ToolkeelError
+from toolkeel.settings import KernelSettings
 
 from .exits import UsageError
 from .hookspecs import Command

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import orjson
 
@@ -52,23 +52,26 @@ class Screen:
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
         """Write a table without lines. On a terminal cells wrap; in a pipe each row is one line, for grep and cut."""
-        if self.out.is_terminal:
+        if _styled(sys.stdout):
             self.out.print(_rich_table(columns, rows))
             return
-        texts = [[visible(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
-        lines = [list(columns), *([" ".join(cell.split()) for cell in row] for row in texts)]
+        lines = [list(columns), *([" ".join(_plain_text(cell).split()) for cell in row] for row in rows)]
         widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
         for line in lines:
             self.line("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
-    def line(self, text: str = "", style: str = "") -> None:
-        """Write one line for people, never folded."""
-        self.out.print(visible(text), style=style or None, soft_wrap=True)
+    def line(self, *parts: Cell, style: str = "") -> None:
+        """Write one line for people, of parts that may have a style each; it is never folded."""
+        self._line(sys.stdout, parts, style)
+
+    def say(self, *parts: Cell, style: str = "") -> None:
+        """Like ``line``, on standard error."""
+        self._line(sys.stderr, parts, style)
 
     def note(self, text: str) -> None:
-        """Tell a person something beside the result."""
+        """Tell a person something beside the result; machines are not told."""
         if not self.as_json:
-            self.err.print(visible(text), style="dim", soft_wrap=True)
+            self.say(text, style="dim")
 
     def error(self, error: BaseException, *, code: int) -> None:
         """Show an error that ended the command: what, where, remedy."""
@@ -81,15 +84,20 @@ class Screen:
             told = {"what": what, "where": where, "remedy": remedy, "exit_code": code}
             sys.stderr.write(to_json({"error": told}).decode() + "\n")
             return
+        self.say(("error: ", "bold red"), what)
+        if where:
+            self.say(("  where:  ", "dim"), where)
+        if remedy:
+            self.say(("  remedy: ", "dim"), remedy)
+
+    def _line(self, stream: TextIO, parts: Sequence[Cell], style: str) -> None:
+        if not _styled(stream):
+            stream.write("".join(_plain_text(part) for part in parts) + "\n")
+            return
         from rich.text import Text
 
-        lines = [Text.assemble(("error: ", "bold red"), visible(what))]
-        if where:
-            lines.append(Text.assemble(("  where:  ", "dim"), visible(where)))
-        if remedy:
-            lines.append(Text.assemble(("  remedy: ", "dim"), visible(remedy)))
-        for line in lines:
-            self.err.print(line, soft_wrap=True)
+        console = self.out if stream is sys.stdout else self.err
+        console.print(Text.assemble(*map(_styled_text, parts), style=style), soft_wrap=True)
 
     def _write(self, data: bytes) -> None:
         sys.stdout.flush()
@@ -105,10 +113,21 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table
     for index, column in enumerate(columns):
         made.add_column(column, no_wrap=index == 0, overflow="fold")
     for row in rows:
-        made.add_row(
-            *(Text(visible(cell)) if isinstance(cell, str) else Text(visible(cell[0]), cell[1]) for cell in row)
-        )
+        made.add_row(*(Text(*_styled_text(cell)) for cell in row))
     return made
+
+
+def _plain_text(cell: Cell) -> str:
+    return visible(cell if isinstance(cell, str) else cell[0])
+
+
+def _styled_text(cell: Cell) -> tuple[str, str]:
+    return (visible(cell), "") if isinstance(cell, str) else (visible(cell[0]), cell[1])
+
+
+def _styled(stream: TextIO) -> bool:
+    """Whether a person looks at it on a terminal. Elsewhere rich is not even imported."""
+    return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def to_json(value: object, *, indented: bool = False) -> bytes:

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import yaml
 
-from toolkeel.config import read_file
 from toolkeel.errors import SettingsError
+from toolkeel.layers import read_file
 
 Trail = tuple[str, ...]
 Edit = Callable[[str], str]

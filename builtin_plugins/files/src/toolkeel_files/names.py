@@ -23,16 +23,18 @@ PROTECTED = (
     ".git-credentials", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "id_rsa",
     "id_dsa", "id_ecdsa", "id_ed25519", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".dockercfg", "*.tfstate",
     "*.tfstate.*",
+    # what this program obeys, and keeps of others in a home folder
+    ".toolkeel",
     # what git runs (hooks, filters, aliases); the second is its short name on disks that make those
     ".git", "git~[0-9]*",
 )  # fmt: skip
 """Names that are neither read nor written."""
 
 READ_ONLY = (
-    ".toolkeel", ".vscode", ".idea", ".claude", ".cursor", ".mcp.json", ".devcontainer", ".husky", ".hg", ".svn",
+    ".vscode", ".idea", ".claude", ".cursor", ".mcp.json", ".devcontainer", ".husky", ".hg", ".svn",
     ".gitmodules", ".gitattributes", ".pre-commit-config.yaml",
 )  # fmt: skip
-"""Names that are read but not written: editors, agents and this program run or obey what they hold."""
+"""Names that are read but not written: editors, agents and version control run or obey what they hold."""
 
 _PATH_BYTES = 4_095
 _BETWEEN = re.compile(r"[/\\]")

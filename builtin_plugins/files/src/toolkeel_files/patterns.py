@@ -35,7 +35,7 @@ class Glob:
         else:
             lines = [f"\\{alternative}" if alternative[:1] == "#" else alternative for alternative in alternatives]
         try:
-            self._rules = GitIgnoreSpec.from_lines(lines)
+            self._rules = _rules(lines)
         except _NO_PATTERN as error:
             raise ToolError(
                 f"{pattern!r} is no pattern: {str(error).splitlines()[0]}", remedy="Use forms like *.py or src/**/*.ts"
@@ -71,6 +71,10 @@ class Ignored:
         return False
 
 
+def _rules(lines: list[str]) -> GitIgnoreSpec:
+    return GitIgnoreSpec.from_lines(lines, backend="re2")  # matching takes linear time whatever the patterns
+
+
 def _read_rules(folder: int) -> GitIgnoreSpec | None:
     try:
         opened = os.open(".gitignore", os.O_RDONLY | FILE, dir_fd=folder)
@@ -83,15 +87,15 @@ def _read_rules(folder: int) -> GitIgnoreSpec | None:
     finally:
         os.close(opened)
     try:
-        return GitIgnoreSpec.from_lines(lines)
+        return _rules(lines)
     except _NO_PATTERN:
-        return GitIgnoreSpec.from_lines([line for line in lines if _is_rule(line)])
+        return _rules([line for line in lines if _is_rule(line)])
 
 
 def _is_rule(line: str) -> bool:
     """Git passes over a line that makes no sense; one of them must not cost the others."""
     try:
-        GitIgnoreSpec.from_lines([line])
+        _rules([line])
     except _NO_PATTERN:
         return False
     return True

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolkeel.config import narrowing
+from toolkeel import narrowing
 
 Positive = Annotated[int, Field(ge=1)]
 MIB = 1 << 20
@@ -79,6 +79,6 @@ class Settings(BaseModel):
     )
     seconds: Annotated[float, Field(gt=0)] = Field(
         default=10,
-        description="How long one list or search may look around",
+        description="How long one call may go through files and folders",
         json_schema_extra=narrowing("lower"),
     )

@@ -11,8 +11,13 @@ _NAME_LIMIT = 300
 
 def shown(path: str) -> str:
     """A path that prints on one line and as what it is; odd ones as a JSON string that a model can send back."""
-    text = path if path.isprintable() else json.dumps(path)
+    text = path if path.isprintable() else _quoted(path)
     return text if len(text) <= _NAME_LIMIT else f"{text[:_NAME_LIMIT]}… ({len(path):,} characters)"
+
+
+def _quoted(path: str) -> str:
+    plain = json.dumps(path, ensure_ascii=False)
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in plain)
 
 
 def count(number: int, thing: str, things: str = "") -> str:

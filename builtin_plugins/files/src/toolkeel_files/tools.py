@@ -139,6 +139,8 @@ class FileTools:
         """
         if edits and (old or new):
             raise ToolError("both old and edits are given", remedy="Give old and new, or put all into edits")
+        if edits and len(edits) > _MOST_EDITS:
+            raise ToolError(f"there are {len(edits)} edits, more than {_MOST_EDITS} in one call")
         wanted = edits or [Edit(old=old, new=new, replace_all=replace_all)]
         for edit in wanted:
             _refuse_surrogates(edit.old, "old")
@@ -310,6 +312,7 @@ class FileTools:
 
 
 _MOST_AROUND = 20
+_MOST_EDITS = 200
 _LINES_NAMED = 20
 
 

@@ -7,8 +7,7 @@ from typing import Annotated
 import trio
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolkeel import Call, PluginContext, Preview, Scope, Spilled, Tool, hookimpl, tool
-from toolkeel.config import narrowing
+from toolkeel import Call, PluginContext, Preview, Scope, Spilled, Tool, hookimpl, narrowing, tool
 
 from .answers import described
 from .content import Content

@@ -105,7 +105,6 @@ def _show(answer: Answer, screen: Screen) -> None:
     if not answer.failed:
         screen.text(answer.text)
         return
-    screen.err.print(f"{answer.status}: ", style="bold red", end="")
-    screen.err.print(answer.text, soft_wrap=True)
+    screen.say((f"{answer.status}: ", "bold red"), answer.text)
     if answer.record.setting:
         screen.note(f"setting: {answer.record.setting}")

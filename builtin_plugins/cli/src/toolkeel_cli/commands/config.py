@@ -12,7 +12,7 @@ import typer
 from pydantic import BaseModel
 
 from toolkeel import Config, Kernel
-from toolkeel.config import Origin
+from toolkeel.layers import Origin
 from toolkeel_cli.opening import open_kernel
 from toolkeel_cli.options import Options
 from toolkeel_cli.screen import Screen

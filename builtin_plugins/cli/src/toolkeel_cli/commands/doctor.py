@@ -209,14 +209,9 @@ def _failed(name: str, error: ToolkeelError) -> Check:
 
 
 def _show(checks: list[Check], screen: Screen) -> None:
-    from rich.text import Text
-
     wide = max(len(check.name) for check in checks)
     for check in checks:
-        screen.out.print(
-            Text.assemble((f"{check.outcome:<8}", _STYLES[check.outcome]), f"  {check.name:<{wide}}  {check.found}"),
-            soft_wrap=True,
-        )
+        screen.line((f"{check.outcome:<8}", _STYLES[check.outcome]), f"  {check.name:<{wide}}  {check.found}")
         if check.remedy:
             screen.line(f"{'':<8}  {'':<{wide}}  -> {check.remedy}", style="dim")
     counts = {outcome: sum(check.outcome == outcome for check in checks) for outcome in _STYLES}
