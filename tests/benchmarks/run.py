@@ -178,7 +178,8 @@ def starting(quick: bool) -> Section:
     text = (
         "Fresh processes, in turn; imports in processor time, medians, without the interpreter's own start. "
         "`import pydantic` loads little of pydantic; the second row is the engine against pydantic ready for use. "
-        "`toolkeel tools` is the whole command on the clock. Heavy are SQL parsers, databases, template engines, indexes and HTTP clients."
+        "`toolkeel tools` is the whole command on the clock. Heavy are SQL parsers, databases, template "
+        "engines, indexes and HTTP clients."
     )
     with tempfile.TemporaryDirectory(prefix="toolkeel-benchmarks-") as folder:
         home = Path(folder)
