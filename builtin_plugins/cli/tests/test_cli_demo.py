@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -114,12 +115,23 @@ def test_tools_starts_without_what_it_does_not_need(toolkeel: Toolkeel) -> None:
     assert heavy & imported == set()
 
 
-def test_tools_answers_within_half_a_second_from_compiled_bytecode(toolkeel: Toolkeel) -> None:
+def test_tools_costs_little_more_than_the_libraries_that_it_stands_on(toolkeel: Toolkeel) -> None:
+    # Half a second on a machine that imports trio and pydantic in 0.19 s. As a ratio it holds on a busy one too.
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(toolkeel.home / "bytecode")}
-    took: list[float] = []
-    for _ in range(6):  # the first one compiles
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        toolkeel("tools", env=compiled)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(took) <= 0.5  # of the processor, which is the wall's time where nothing else runs
+
+    def libraries() -> None:
+        code = "import trio, pydantic, pluggy; pydantic.BaseModel"
+        subprocess.run([sys.executable, "-c", code], env=toolkeel.environment(compiled), check=True)
+
+    rounds = [
+        (cpu(lambda: toolkeel("tools", env=compiled)), cpu(libraries)) for _ in range(6)
+    ]  # the first one compiles
+    assert min(tools for tools, _ in rounds) <= 2.6 * min(base for _, base in rounds)
+
+
+def cpu(run: Callable[[], object]) -> float:
+    """The processor seconds of the processes that a function runs."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
