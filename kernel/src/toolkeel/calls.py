@@ -28,6 +28,8 @@ def frozen(value: Any) -> Any:
 
 def thawed(value: Any) -> Any:
     """A copy of a frozen JSON value in plain dicts and lists, to change or to write as JSON."""
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
     if isinstance(value, Mapping):
         return {key: thawed(item) for key, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, (list, tuple)):

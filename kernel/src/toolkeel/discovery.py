@@ -132,7 +132,7 @@ def folder(path: Path, enabled: Mapping[str, str]) -> Source | None:
         if manifest.kind == "bundle":
             return _listed(manifest, path, "", "is an agent-plugin bundle", "Bundles are turned on under bundles:")
         files = _contents(path)
-    except ManifestError as error:
+    except (ManifestError, OSError, UnicodeError, RecursionError) as error:
         return Source(
             path.name, "folder", str(path), problem=str(error), remedy="Mend the manifest or remove the folder"
         )
@@ -163,7 +163,8 @@ def content_hash(files: Mapping[str, bytes]) -> str:
     digest = hashlib.sha256()
     for name in sorted(files):
         data = files[name]
-        digest.update(f"{len(name.encode())}:{name}:{len(data)}:".encode())
+        raw = os.fsencode(name)
+        digest.update(b"%d:%b:%d:" % (len(raw), raw, len(data)))
         digest.update(data)
     return f"sha256:{digest.hexdigest()}"
 
@@ -272,7 +273,7 @@ def missing_need(source: Source, api: int, active: Callable[[str], bool]) -> tup
             )
         if kind == "plugin" and not active(name):
             return f"needs the plugin {name!r}, which is not active", f"Install or enable {name!r}"
-        if kind == "module" and importlib.util.find_spec(name) is None:
+        if kind == "module" and importlib.util.find_spec(name.partition(".")[0]) is None:
             return f"needs the Python module {name!r}", "Install the package that has it"
         if kind not in ("api", "plugin", "module"):
             return f"has a need that cannot be read: {need!r}", "Use api:N, plugin:NAME or module:NAME"

@@ -144,13 +144,13 @@ class Dispatcher:
             yield
         finally:
             live.lent -= 1
-            if live.lent == 0 and puller is not None and puller.live is live and not puller.slot:
+            if puller is not None and puller.wants_back(live):
                 await self._pool.regain()
-                if live.lent or puller.live is not live:  # lent out again meanwhile, or over
-                    self._pool.release()
-                else:
+                if puller.wants_back(live):
                     puller.slot = True
                     self._watch.arm(puller, live.remaining)
+                else:  # lent out again meanwhile, regained by another, or over
+                    self._pool.release()
 
     async def _run(
         self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None, parent: Live | None
@@ -171,6 +171,8 @@ class Dispatcher:
             table = self._owner.present_table(batch.offer.session) or await self._owner.table(batch.offer.session)
             hookset = self._owner.hooks
             for live in calls:
+                if self._delivery.full:
+                    await self._delivery.room()
                 if hookset.changed:
                     self._ledger.changed(live)
                 if not deliver:
@@ -361,6 +363,7 @@ class Dispatcher:
         live.pulled = True
         hookset = self._owner.hooks
         hookset.holders += 1
+        entry.owner.calls += 1
         token = _current.set(live)
         try:
             if live.blocked_by:
@@ -399,6 +402,7 @@ class Dispatcher:
         finally:
             _current.reset(token)
             hookset.let_go()
+            entry.owner.call_ended()
 
     def _limit(self, live: Live) -> float:
         limit = cast("Entry", live.entry).tool.time_limit
@@ -423,8 +427,9 @@ class Dispatcher:
         """Wait for a person, holding no slot; then the call is ready again, or refused."""
         batch = live.batch
         answer = await self._authority.ask(live, asks, hookset)
-        if answer is not None and answer.arguments is not None:
-            self._edited(live, answer.arguments)
+        edited = thawed(answer.arguments) if answer is not None and answer.arguments is not None else None
+        if edited is not None and edited != thawed(live.arguments):
+            self._edited(live, edited)
         live.with_person = False
         if live.status in FINAL:
             await self._conclude(live)
@@ -438,11 +443,11 @@ class Dispatcher:
         """Take over edited arguments: validated anew, and in line with the calls that they now touch."""
         live.call = None
         live.asked = ()
-        if not self._admission.validate(live, thawed(arguments)):
+        if not self._admission.validate(live, arguments):
             return
         self._admission.declare(live)
         for other in live.batch.calls:
-            if other is live or other.status in FINAL or other in live.dependents:
+            if other is live or other.status in FINAL or live.holds_up(other) or other.holds_up(live):
                 continue
             clash = overlap(live.writes, (*other.reads, *other.writes)) or overlap(live.reads, other.writes)
             if not clash:

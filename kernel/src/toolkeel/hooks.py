@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -116,6 +116,9 @@ def pass_through(error: BaseException) -> None:
             raise passing
 
 
+_CALL_HOOKS = ("rewrite_tool_call", "authorize_tool_call", "resolve_ask", "around_tool_call", "spill_result")
+
+
 class HookSet:
     """Every hook compiled into a tuple of implementations: one state of the plugin set.
 
@@ -131,6 +134,7 @@ class HookSet:
         "changed",
         "ended",
         "holders",
+        "on_path",
         "plugins",
         "resolve",
         "retired",
@@ -143,6 +147,9 @@ class HookSet:
         self._drained: trio.Event | None = None
         self.plugins = plugins
         self.holders = 0
+        self.on_path = frozenset(
+            one.plugin for hook in _CALL_HOOKS for one in compiled.get(hook, ())
+        )  # whose code a call runs besides the tool's own
         self.retired = False
         self.rewrite = self["rewrite_tool_call"]
         self.authorize = self["authorize_tool_call"]
@@ -222,7 +229,7 @@ class Relay:
             for hook in self._manager.get_hookcallers(implementer) or []:
                 for implementation in hook.get_hookimpls():
                     if implementation.plugin_name == plugin:
-                        self._check(implementation, where)
+                        self._check(hook.name, implementation, where)
         except DefinitionError:
             self.unregister(plugin)
             raise
@@ -256,8 +263,7 @@ class Relay:
                 compiled[name] = tuple(found)
         return HookSet(compiled, frozenset(self._objects))
 
-    def _check(self, implementation: Any, where: str) -> None:
-        name = implementation.function.__name__
+    def _check(self, name: str, implementation: Any, where: str) -> None:
         contract = self.contracts.get(name)
         if contract is None:  # an optional hook of a plugin that is not here
             return
@@ -415,6 +421,7 @@ def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool) -
 
 def checked(one: Implementation, answer: Any, kind: type[Any] | Any | None) -> Any:
     """The answer, if it is of the kind that the hook promises; else a ``HookFailure``."""
-    if kind is not None and not isinstance(answer, kind):
+    text_for_names = kind is Sequence and isinstance(answer, (str, bytes))
+    if kind is not None and (text_for_names or not isinstance(answer, kind)):
         raise HookFailure(one.plugin, one.hook, f"gave a {type(answer).__name__}, which the hook does not take")
     return answer

@@ -19,20 +19,22 @@ from .config import Config
 from .delivery import Delivery
 from .dispatch import Dispatcher
 from .errors import Closed, DefinitionError, SettingsError
-from .hooks import HookSet, Relay
+from .hooks import HookFailure, HookSet, Relay
 from .hookspecs import Contract
-from .offer import Entry, Explanation, Offer, Offering, Progress, Table, build_table, tools_of
-from .plugins import Caller, Plugin, Plugins, known_sections
+from .offer import Entry, Explanation, Offer, Offering, Progress, Table, build_table
+from .plugins import Caller, Plugins, known_sections
 from .pool import Pool
 from .scope import Format, Principal, Request, Scope
 from .selection import Ranking
 from .services import Services
 from .settings import KernelSettings
 from .skills import PromptSection, Skill
+from .tools import Tool
 from .watch import Watch, Watchdog
 
 _log = logging.getLogger("toolkeel")
 _DRAIN = 5.0
+_LAYERS = ("system", "session", "message")
 _STALLS = 10
 _PLAIN_HOOKS = ("admit_tools", "withhold_tools", "pin_tools", "rank_tools", "select_tools", "rerank_tools")
 
@@ -102,13 +104,8 @@ class Session:
 
     async def skills(self) -> tuple[Skill, ...]:
         """The skills of the session by name; a later plugin's replaces one of the same name."""
-        found: dict[str, Skill] = {}
-        for plugin, answer in await self.kernel.plugins.register("register_skills", self.scope):
-            skills = (answer,) if isinstance(answer, Skill) else tuple(cast("Iterable[Any]", answer))
-            for skill in skills:
-                if not isinstance(skill, Skill):
-                    raise DefinitionError(f"register_skills gave a {type(skill).__name__}", where=plugin.name)
-                found[skill.name] = skill
+        registered = await self.kernel.plugins.register("register_skills", self.scope, Skill)
+        found: dict[str, Skill] = {skill.name: skill for _, skills in registered for skill in skills}
         return tuple(found[name] for name in sorted(found))
 
     async def select_skills(self, request: Request) -> tuple[Skill, ...]:
@@ -123,11 +120,16 @@ class Session:
     async def prompt_sections(self, request: Request) -> tuple[PromptSection, ...]:
         """What plugins contribute to the prompt, by layer, priority and name."""
         found: list[PromptSection] = []
-        for _, answer in await self.kernel.hooks_for("prompt_sections", self.scope, request):
-            sections = (answer,) if isinstance(answer, PromptSection) else tuple(cast("Iterable[Any]", answer))
-            found += [section for section in sections if isinstance(section, PromptSection)]
-        layers = {"system": 0, "session": 1, "message": 2}
-        return tuple(sorted(found, key=lambda one: (layers[one.layer], one.priority, one.name)))
+        for plugin, answer in await self.kernel.hooks_for("prompt_sections", self.scope, request):
+            try:
+                sections = (answer,) if isinstance(answer, PromptSection) else tuple(cast("Iterable[Any]", answer))
+                if not all(isinstance(section, PromptSection) and section.layer in _LAYERS for section in sections):
+                    raise TypeError("gave something that is no prompt section")
+            except Exception as error:  # noqa: BLE001 - recorded; the others count
+                self.kernel.plugins.note(HookFailure(plugin, "prompt_sections", hooks.describe(error)))
+                continue
+            found += sections
+        return tuple(sorted(found, key=lambda one: (_LAYERS.index(one.layer), one.priority, one.name)))
 
     async def call(
         self, calls: Sequence[ToolCall], request: Request, *, progress: Progress | None = None
@@ -365,18 +367,11 @@ class Kernel:
         del self._stalls[:-_STALLS]
 
     async def _register(self, scope: Scope) -> Table:
-        registered = await self.plugins.register("register_tools", scope)
-        checked: list[tuple[Plugin, Any]] = []
-        for plugin, answer in registered:
-            try:
-                checked.append((plugin, tools_of(plugin, answer)))
-            except (DefinitionError, TypeError) as error:
-                said = error.what if isinstance(error, DefinitionError) else hooks.describe(error)
-                await self.plugins.fail(plugin, "register", said, "register_tools")
-        key = tuple(id(answer) for _, answer in checked)
+        registered = await self.plugins.register("register_tools", scope, Tool)
+        key = tuple(id(tools) for _, tools in registered)
         found = self._tables.get(key)
         if found is None:
-            found = self._tables[key] = (build_table(checked, self.settings.prefer, self._entries), checked)
+            found = self._tables[key] = (build_table(registered, self.settings.prefer, self._entries), registered)
         return found[0]
 
     def _drop_tables(self) -> None:

@@ -72,6 +72,18 @@ class Live:
             self.parent = batch.parent.id
             self.depth = batch.parent.depth + 1
 
+    def holds_up(self, other: Live) -> bool:
+        """Whether another call waits for this one, directly or through others."""
+        todo, seen = list(self.dependents), set[int]()
+        while todo:
+            one = todo.pop()
+            if one is other:
+                return True
+            if id(one) not in seen:
+                seen.add(id(one))
+                todo.extend(one.dependents)
+        return False
+
     def record(self) -> CallRecord:
         """The state of this moment, frozen."""
         request = self.batch.offer.request
@@ -141,6 +153,10 @@ class Puller(Watched):
         self.hook: Implementation | None = None
         self.slot = False
         self.turn = 0.0
+
+    def wants_back(self, live: Live) -> bool:
+        """Whether the slot that it lent out for a call is due again."""
+        return live.lent == 0 and self.live is live and not self.slot
 
 
 def hold(later: Live, earlier: Live) -> None:

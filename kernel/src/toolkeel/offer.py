@@ -8,12 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
-import orjson
 
-from . import hooks
+from . import hooks, rendering
 from .calls import Answer, Reason, ToolCall
-from .errors import DefinitionError
-from .hooks import HookFailure, HookSet, Report
+from .hooks import HookFailure, HookSet, Implementation, Report
 from .plugins import Plugin
 from .scope import Request
 from .selection import Pin, Ranking
@@ -58,7 +56,7 @@ class Table:
         if found is None:
             tool = self.entries[name].tool
             listing = {"name": name, "description": described(tool), "parameters": tool.parameters}
-            found = self._encoded[name] = orjson.dumps(listing, default=dict)
+            found = self._encoded[name] = rendering.to_json(listing)
         return found
 
 
@@ -67,23 +65,21 @@ def described(tool: Tool) -> str:
     if not tool.presets:
         return tool.description
     lines = [
-        f"- {preset.name}: {orjson.dumps(preset.arguments, default=dict).decode()}"
+        f"- {preset.name}: {rendering.to_json(preset.arguments).decode()}"
         + (f" {preset.description}" if preset.description else "")
         for preset in tool.presets
     ]
     return "\n".join([tool.description, "", "Presets:", *lines])
 
 
-def build_table(registered: Iterable[tuple[Plugin, Any]], prefer: Mapping[str, str], known: dict[int, Entry]) -> Table:
-    """Put what the factories gave into one table; equal names go to the first plugin, or the preferred one.
-
-    Raises:
-        DefinitionError: a factory gave something that is no tool; ``where`` names the plugin.
-    """
+def build_table(
+    registered: Iterable[tuple[Plugin, tuple[Tool, ...]]], prefer: Mapping[str, str], known: dict[int, Entry]
+) -> Table:
+    """Put what the factories gave into one table; equal names go to the first plugin, or the preferred one."""
     entries: dict[str, Entry] = {}
     diagnostics: list[str] = []
-    for plugin, answer in registered:
-        for tool in tools_of(plugin, answer):
+    for plugin, tools in registered:
+        for tool in tools:
             entry = known.get(id(tool))
             if entry is None or entry.owner is not plugin or entry.tool is not tool:
                 entry = known[id(tool)] = Entry(tool, plugin)
@@ -101,19 +97,6 @@ def build_table(registered: Iterable[tuple[Plugin, Any]], prefer: Mapping[str, s
                 f"{wins.owner.name!r} is taken. Decide it with kernel.prefer.{tool.name}"
             )
     return Table(entries, tuple(diagnostics))
-
-
-def tools_of(plugin: Plugin, answer: Any) -> Iterable[Tool]:
-    """The tools that a factory's answer holds."""
-    if isinstance(answer, Tool):
-        return (answer,)
-    if not isinstance(answer, (list, tuple, set, frozenset)) and not hasattr(answer, "__iter__"):
-        raise DefinitionError(f"register_tools gave a {type(answer).__name__}", where=plugin.name)
-    found = tuple(cast("Iterable[Any]", answer))
-    for tool in found:
-        if not isinstance(tool, Tool):
-            raise DefinitionError(f"register_tools gave a {type(tool).__name__} among its tools", where=plugin.name)
-    return found
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -254,9 +237,11 @@ class Offering:
             return tools
         admitted: dict[str, tuple[str, Reason]] = {}
         for plugin, answer in hooks.collect(hookset["admit_tools"], self._report, optional, request):
-            if isinstance(answer, Mapping):
-                for name, reason in cast("Mapping[str, Any]", answer).items():
-                    admitted.setdefault(name, (plugin, _reason(reason)))
+            if not isinstance(answer, Mapping):
+                self._report(HookFailure(plugin, "admit_tools", f"gave a {type(answer).__name__}"))
+                continue
+            for name, reason in cast("Mapping[str, Any]", answer).items():
+                admitted.setdefault(name, (plugin, _reason(reason)))
         patterns = self._settings.optional
         for tool in optional:
             entry = trace.table.entries[tool.name]
@@ -277,7 +262,7 @@ class Offering:
             try:
                 answer = one.run(tuple(tools), request)
                 answer = hooks.checked(one, {} if answer is None else answer, Mapping)
-                said = {str(name): _reason(reason) for name, reason in cast("Mapping[Any, Any]", answer).items()}
+                said = _reasons(one, answer)
             except HookFailure as failure:
                 self._report(failure)
                 text = f"every tool is withheld: {failure.what} in withhold_tools. An operator must mend it."
@@ -352,7 +337,7 @@ class Offering:
                 trace.passed(name, "selection", "was selected for this message", selector)
             else:
                 text = f"{name} was not selected for this message."
-                if "search_tools" in by_name:
+                if "search_tools" in chosen:
                     text += " search_tools makes it callable."
                 trace.out(name, "selection", Reason(text, "selector", "selection"), selector)
         return [by_name[name] for name in chosen]
@@ -367,7 +352,9 @@ class Offering:
         if names is None:
             return tools
         by_name = {tool.name: tool for tool in tools}
-        order = dict.fromkeys(name for name in cast("Sequence[Any]", names) if name in by_name and name not in pinned)
+        order = dict.fromkeys(
+            n for n in cast("Sequence[Any]", names) if isinstance(n, str) and n in by_name and n not in pinned
+        )
         first = [tool for tool in tools if tool.name in pinned]
         return [*first, *(by_name[n] for n in order), *(t for t in tools if t not in first and t.name not in order)]
 
@@ -394,6 +381,13 @@ class _Trace:
             return f"given by plugin {self.table.entries[name].owner.name!r}; nothing narrows the offer"
         last = next((step for step in reversed(steps) if step.stage in ("pin", "selection", "optional")), steps[-1])
         return f"{last.stage}: {last.text}"
+
+
+def _reasons(one: Implementation, answer: Any) -> dict[str, Reason]:
+    try:
+        return {str(name): _reason(reason) for name, reason in answer.items()}
+    except Exception as error:
+        raise one.failure(error) from error
 
 
 def _reason(value: object) -> Reason:

@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from . import discovery, hooks
 from .config import Config
 from .discovery import Source
-from .errors import DefinitionError, PluginError, SettingsError
-from .hooks import HookFailure, HookSet, Relay, describe
+from .errors import DefinitionError, PluginError, SettingsError, ToolkeelError
+from .hooks import HookFailure, HookSet, Implementation, Relay, describe
 from .hookspecs import API_VERSION, PluginContext
 from .scope import Scope
 from .services import Services
@@ -28,7 +28,7 @@ from .settings import KernelSettings
 State = Literal["active", "disabled", "listed", "quarantined"]
 Stage = Literal["", "found", "needs", "import", "settings", "create", "hooks", "start", "register", "run"]
 Answer = TypeVar("Answer")
-Registered = list[tuple["Plugin", Any]]
+Registered = list[tuple["Plugin", tuple[Any, ...]]]
 Loading = list["Plugin"]
 Failures = list[tuple["Plugin", HookFailure]]
 _NOTES = 20
@@ -71,6 +71,9 @@ class Plugin:
         self.section = ""
         self.context: PluginContext | None = None
         self.notes: list[str] = []
+        self.given: dict[str, tuple[Any, ...]] = {}
+        self.calls = 0
+        self._idle: trio.Event | None = None
         self.stopping = trio.Event()
         self.stopped = trio.Event()
 
@@ -78,6 +81,18 @@ class Plugin:
     def active(self) -> bool:
         """Whether its hooks and tools count."""
         return self.state == "active"
+
+    def call_ended(self) -> None:
+        """A call of one of its tools ended."""
+        self.calls -= 1
+        if self._idle is not None and self.calls == 0:
+            self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until no call of its tools runs."""
+        if self.calls:
+            self._idle = trio.Event()
+            await self._idle.wait()
 
 
 class _Timeout(Exception):
@@ -225,8 +240,8 @@ class Plugins:
             plugin = self._known(name)
             if plugin.active:
                 await self._withdraw(plugin, "disabled", f"plugin {name!r} was disabled")
+                plugin.reason = "disabled while running"
                 plugin.remedy = f"toolkeel plugins enable {name}"
-            plugin.reason = "disabled while running"
             return self._info(plugin)
 
     async def reload(self, name: str) -> PluginInfo:
@@ -261,7 +276,8 @@ class Plugins:
     async def _stop(self, plugin: Plugin, *, wait_for_calls: bool) -> None:
         if wait_for_calls:
             with trio.move_on_after(self._settings.stop_time_limit) as scope:
-                for old in [old for old in self._retired if plugin.name in old.plugins]:
+                await plugin.idle()
+                for old in [old for old in self._retired if plugin.name in old.on_path]:
                     await old.drained()
             if scope.cancelled_caught:
                 plugin.notes.append(f"stopped while calls still ran, after {self._settings.stop_time_limit:g} s")
@@ -398,7 +414,8 @@ class Plugins:
         if failure is not None:
             self._relay.unregister(plugin.name)
             self._services.withdraw(plugin.name)
-            self._quarantine(plugin, "start", describe(failure), getattr(failure, "remedy", ""), failure)
+            said = failure.what if isinstance(failure, ToolkeelError) else describe(failure)
+            self._quarantine(plugin, "start", said, getattr(failure, "remedy", ""), failure)
 
     async def _live(
         self, plugin: Plugin, task_status: trio.TaskStatus[BaseException | None] = trio.TASK_STATUS_IGNORED
@@ -459,33 +476,21 @@ class Plugins:
             return await trio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
         raise _Timeout
 
-    async def register(self, hook: str, scope: Scope) -> Registered:
-        """Run a ``register_…`` hook for a session: in one worker thread; what fails or hangs is quarantined."""
+    async def register(self, hook: str, scope: Scope, kind: type[Any]) -> Registered:
+        """Run a ``register_…`` hook for a session, in a worker thread: each plugin's answer as a tuple of ``kind``.
+
+        What fails, hangs or gives something else is quarantined. The same items give the same tuple again.
+        """
         todo = [(one, self._plugins[one.plugin]) for one in self.hooks[hook] if one.plugin in self._plugins]
         answers: Registered = []
-        done = 0
-
-        def run() -> None:
-            nonlocal done
-            while done < len(todo):
-                one, plugin = todo[done]
-                try:
-                    answer = one.run(scope)
-                except HookFailure as failure:
-                    failures.append((plugin, failure))
-                else:
-                    if answer is not None:
-                        answers.append((plugin, answer))
-                done += 1
-
-        while done < len(todo):
-            failures: Failures = []
-            try:
-                await self.in_thread(run, self._settings.register_time_limit)
-            except _Timeout:
-                one, plugin = todo[done]
-                todo = todo[done + 1 :]
-                done = 0
+        while todo:
+            attempt = _Attempt(todo, scope, kind, self._settings.register_time_limit)
+            finished = await attempt.run(self._limiter)
+            answers += attempt.answers
+            failures = attempt.failures
+            todo = todo[attempt.done :]
+            if not finished:
+                one, plugin = todo.pop(0)
                 failures.append((plugin, one.overdue(self._settings.register_time_limit)))
             for plugin, failure in failures:
                 await self.fail(plugin, "register", failure.what.partition(": ")[2], hook)
@@ -522,6 +527,70 @@ class Plugins:
         self.missing = {setting: chosen for setting, chosen in exclusive.items() if not self._is_active(chosen)}
         before.retired = True
         self._swapped(self.hooks, reason)
+
+
+class _Attempt:
+    """One thread that asks plugin after plugin; given up where one of them takes too long."""
+
+    def __init__(self, todo: list[tuple[Implementation, Plugin]], scope: Scope, kind: type[Any], limit: float) -> None:
+        self._todo = list(todo)
+        self._scope = scope
+        self._kind = kind
+        self._limit = limit
+        self._deadline: trio.CancelScope | None = None
+        self._over = False
+        self.answers: Registered = []
+        self.failures: Failures = []
+        self.done = 0
+
+    async def run(self, limiter: trio.CapacityLimiter) -> bool:
+        """Ask everyone; answers whether all came back. ``done`` counts those who did."""
+        with trio.move_on_after(self._limit) as self._deadline:
+            await trio.to_thread.run_sync(self._ask, abandon_on_cancel=True, limiter=limiter)
+            return True
+        self._over = True
+        return False
+
+    def _ask(self) -> None:
+        for one, plugin in self._todo:
+            begun = time.monotonic()
+            answer: tuple[Any, ...] | None = None
+            failure: HookFailure | None = None
+            try:
+                answer = _items(one, plugin, one.run(self._scope), self._kind)
+            except HookFailure as error:
+                failure = error
+            if self._over:  # it came back after it was given up: nothing of it counts
+                return
+            if failure is not None:
+                self.failures.append((plugin, failure))
+            elif answer:
+                self.answers.append((plugin, answer))
+            self.done += 1
+            if time.monotonic() - begun > self._limit / 10:
+                trio.from_thread.run_sync(self._extend)
+
+    def _extend(self) -> None:
+        if self._deadline is not None:
+            self._deadline.deadline = trio.current_time() + self._limit
+
+
+def _items(one: Implementation, plugin: Plugin, answer: Any, kind: type[Any]) -> tuple[Any, ...]:
+    """A factory's answer as a tuple; the tuple of last time where the items are the same."""
+    try:
+        items = (answer,) if isinstance(answer, kind) else () if answer is None else tuple(answer)
+    except Exception as error:
+        if isinstance(error, TypeError) and not hasattr(answer, "__iter__"):
+            raise HookFailure(one.plugin, one.hook, f"gave a {type(answer).__name__}") from error
+        raise one.failure(error) from error
+    for item in items:
+        if not isinstance(item, kind):
+            raise HookFailure(one.plugin, one.hook, f"gave a {type(item).__name__} among its {kind.__name__}s")
+    before = plugin.given.get(one.hook, ())
+    if len(before) == len(items) and all(old is new for old, new in zip(before, items, strict=True)):
+        return before
+    plugin.given[one.hook] = items
+    return items
 
 
 class Caller:

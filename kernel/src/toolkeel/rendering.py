@@ -18,6 +18,8 @@ _INLINE_NODES = 2_000
 _INLINE_CHARS = 64_000
 _SLICE = 1_000
 _CHARS = 1_000_000
+_WORD = 1 << 63
+_DIGITS = 4_000
 _SCALARS = (bool, float, type(None))
 
 
@@ -42,8 +44,10 @@ def render_small(result: Result) -> str:
     if isinstance(result, Data):
         value = result.value
         kind = type(value)
-        return str(value) if kind is int else orjson.dumps(value).decode() if kind in _SCALARS else ""
-    return result.message if isinstance(result, Failure) else ""
+        if kind is int:
+            return str(value) if -_WORD < cast("int", value) < _WORD else ""
+        return orjson.dumps(value).decode() if kind in _SCALARS else ""
+    return str(result.message) if isinstance(result, Failure) else ""
 
 
 async def render(result: Result, form: Format) -> str | bytes:
@@ -65,7 +69,7 @@ async def render(result: Result, form: Format) -> str | bytes:
     if isinstance(result, Markdown):
         return result.content if form == "markdown" else plain(result.content)
     if isinstance(result, Failure):
-        return result.message
+        return str(result.message)
     if isinstance(result, Media):
         name = f" {result.name}" if result.name else ""
         return f"[{result.media_type}{name}, {len(result.data):,} bytes]"
@@ -73,6 +77,11 @@ async def render(result: Result, form: Format) -> str | bytes:
     if all(isinstance(text, str) for text in texts):
         return "\n\n".join(cast("list[str]", texts))
     return b"\n\n".join(text.encode() if isinstance(text, str) else text for text in texts)
+
+
+def to_json(value: object) -> bytes:
+    """A value as compact JSON, whatever it holds that JSON can say."""
+    return _dump(value, "markdown")
 
 
 def media_type(result: Result) -> str:
@@ -127,6 +136,8 @@ def _dump(value: object, form: Format) -> bytes:
 
 def _builtins(value: Any) -> Any:
     """A value in JSON's own types, with what orjson refuses to write: large integers and lone surrogates."""
+    if isinstance(value, int) and value.bit_length() > 3 * _DIGITS:  # Python writes no longer ones in decimals
+        return hex(value)
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):

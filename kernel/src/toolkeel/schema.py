@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import math
 import re
 import textwrap
 import types
@@ -87,7 +88,7 @@ def _hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
     target = function if inspect.isroutine(function) else getattr(function, "func", function)
     try:
         return typing.get_type_hints(target, include_extras=True)
-    except NameError as error:
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise DefinitionError(
             f"an annotation cannot be resolved: {error}",
             where=where,
@@ -181,7 +182,9 @@ def _pydantic_schema(annotation: Any, definitions: dict[str, Any], where: str, n
 
 
 def _is_json(value: object) -> bool:
-    if isinstance(value, (str, int, float, bool)) or value is None:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, (str, int, bool)) or value is None:
         return True
     if isinstance(value, (list, tuple)):
         items = typing.cast("list[object]", value)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import msgspec
 
-from .calls import Repair
+from .calls import Repair, thawed
 from .errors import ArgumentError, DefinitionError
 from .schema import MISSING, Parameter, plain_schema
 from .tools import Tool
@@ -89,12 +89,10 @@ class _Unfit(Exception):
 
 
 def _decode(arguments: str | bytes | Mapping[str, Any] | None, repairs: list[Repair]) -> Values:
-    if isinstance(arguments, dict):
-        return arguments
     if arguments is None:
         return {}
-    if isinstance(arguments, Mapping):
-        return dict(arguments)
+    if isinstance(arguments, Mapping):  # a copy: what a tool does to its arguments stays its own
+        return cast("Values", thawed(arguments))
     text = arguments
     for _ in range(2):  # some models encode the object twice
         if not text.strip():

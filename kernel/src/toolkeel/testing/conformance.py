@@ -9,7 +9,6 @@ import msgspec
 
 from toolkeel.errors import ToolkeelError
 from toolkeel.kernel import Kernel
-from toolkeel.plugins import Plugin
 from toolkeel.scope import Scope
 from toolkeel.tools import Tool
 from toolkeel.validate import check_definition
@@ -58,21 +57,13 @@ async def check_plugin(plugin: object, *, settings: dict[str, Any] | None = None
 
 
 async def _factories(kernel: Kernel, scope: Scope) -> list[Fault]:
-    first = await kernel.plugins.register("register_tools", scope)
-    second = await kernel.plugins.register("register_tools", scope)
+    first = await kernel.plugins.register("register_tools", scope, Tool)
+    second = await kernel.plugins.register("register_tools", scope, Tool)
     return [
         Fault("TK002", one[0].name, "register_tools gives new tools each time", "Build the tuple once and return it")
         for one, other in zip(first, second, strict=False)
-        if not _same(one, other)
+        if one[1] is not other[1]
     ]
-
-
-def _same(one: tuple[Plugin, Any], other: tuple[Plugin, Any]) -> bool:
-    return [id(tool) for tool in _tools(one[1])] == [id(tool) for tool in _tools(other[1])]
-
-
-def _tools(answer: Any) -> Iterable[Any]:
-    return (answer,) if isinstance(answer, Tool) else answer
 
 
 def _tool(tool: Tool) -> Iterable[Fault]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 async def _bounded(function: Any, arguments: dict[str, Any]) -> None:
+    """Run a test with a bound in real time, whatever clock its loop has."""
     import trio
 
-    with trio.fail_after(BOUND):
-        await function(**arguments)
+    token = trio.lowlevel.current_trio_token()
+    with trio.CancelScope() as scope:
+        timer = threading.Timer(BOUND, lambda: token.run_sync_soon(scope.cancel))
+        timer.daemon = True
+        timer.start()
+        try:
+            await function(**arguments)
+        finally:
+            timer.cancel()
+    if scope.cancelled_caught:
+        raise TimeoutError(f"the test did not end within {BOUND:g} s")
