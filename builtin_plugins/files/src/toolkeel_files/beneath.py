@@ -33,7 +33,7 @@ FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """How a file is opened, besides the mode: not followed, never waited for."""
 
 _LINKS = 40
-_STEPS = 20_000
+_STEPS = 100_000
 _NO_FOLLOW_CODES = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP))
 """What systems answer to opening a link, or something that is no folder, as a folder."""
 
