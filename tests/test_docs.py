@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import toolkeel.errors
 import toolkeel_cli.hookspecs
 from toolkeel import hookspecs
 
@@ -92,13 +93,33 @@ def test_every_module_of_the_kernel_stands_on_one_floor() -> None:
 
 def test_a_module_imports_only_from_below_or_from_before_it_on_its_floor() -> None:
     order = [module for floor in floors() for module in floor]
-    astray = []
-    for place, module in enumerate(order):
-        for node in ast.walk(ast.parse((KERNEL / f"{module}.py").read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level == 1:
-                names = [node.module] if node.module else [alias.name for alias in node.names]
-                astray += [f"{module} imports {name}" for name in names if name not in order[:place]]
+    astray = [
+        f"{module} imports {name}"
+        for place, module in enumerate(order)
+        for name in siblings(ast.parse((KERNEL / f"{module}.py").read_text(encoding="utf-8")))
+        if name not in order[:place]
+    ]
     assert not astray
+
+
+def siblings(node: ast.AST) -> Iterator[str]:
+    """The modules beside it that a module imports when it runs, at once or inside a function."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.ImportFrom) and node.level == 1:
+        yield from [node.module] if node.module else [alias.name for alias in node.names]
+    for child in ast.iter_child_nodes(node):
+        yield from siblings(child)
+
+
+def test_every_public_name_stands_on_the_page_of_the_api() -> None:
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^::: toolkeel\.(\w+)$", page, re.MULTILINE)
+    whole = [
+        name for name in toolkeel.__all__ if getattr(getattr(toolkeel, name), "__module__", "") == "toolkeel.errors"
+    ]
+    assert sorted({*shown, *whole} - {"errors", "events"}) == sorted(toolkeel.__all__)
+    assert len(shown) == len(set(shown))
 
 
 # Texts ----------------------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import trio
 from pydantic import BaseModel
-from toolkeel import Kernel, Tool
-from toolkeel.config import Config
+from toolkeel import Config, Kernel, Tool
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
