@@ -123,7 +123,7 @@ async def openai_agents() -> Figures:
         def __init__(self, count: int) -> None:
             self.count = count
 
-        async def get_response(self, _: Any, input: Any, *__: Any, **___: Any) -> ModelResponse:  # noqa: A002 - its name
+        async def get_response(self, *, input: Any, **_: Any) -> ModelResponse:  # noqa: A002 - its name
             returned = [item["output"] for item in input if item.get("type") == "function_call_output"]
             if returned:
                 words = ResponseOutputText(
