@@ -69,6 +69,32 @@ def test_the_readmes_python_is_that_of_a_tested_snippet(fences: Fences) -> None:
         assert any(code in file for file in files), code
 
 
+# The docs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["run/loop.md", "run/plugins.md"])
+def test_the_commands_in_the_docs_run(page: str, fences: Fences, shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / ".toolkeel" / "extensions" / "greeter"
+    shutil.copytree(DOCS / "snippets" / "manifest", folder)
+    digest = shell(f"toolkeel plugins hash {folder}", folder=tmp_path, home=tmp_path).strip()
+    commands = [code for language, code in fences((DOCS / page).read_text(encoding="utf-8")) if language == "sh"]
+    assert commands
+    for command in commands:
+        shell(command.replace("sha256:…", digest).replace("> messages.json", ""), folder=ROOT, home=tmp_path)
+    if page == "run/plugins.md":
+        assert re.search(r"^greeter +active", shell("toolkeel plugins", folder=ROOT, home=tmp_path), re.MULTILINE)
+
+
+def test_no_page_shows_commands_that_no_test_runs(fences: Fences) -> None:
+    run = {"run/loop.md", "run/plugins.md", "tutorial/first-plugin.md"}
+    shown = {
+        page.relative_to(DOCS).as_posix()
+        for page in DOCS.rglob("*.md")
+        if any(language in ("sh", "console", "bash") for language, _ in fences(page.read_text(encoding="utf-8")))
+    }
+    assert shown == run
+
+
 # The tutorial ------------------------------------------------------------------------------------------------------
 
 
