@@ -13,14 +13,17 @@ from .scope import Principal, Request, Scope
 from .tools import Key, Tool
 
 Status = Literal["pending", "executing", "completed", "failed", "refused", "cancelled"]
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 FINAL: frozenset[Status] = frozenset({"completed", "failed", "refused", "cancelled"})
 
 
 def frozen(value: Any) -> Any:
     """A JSON value that nobody can change: mappings read-only, arrays as tuples."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return MappingProxyType({key: frozen(item) for key, item in members.items()})
+        return MappingProxyType({key: i if type(i) in _SCALARS else frozen(i) for key, i in members.items()})
     if isinstance(value, list):
         return tuple(frozen(item) for item in cast("list[Any]", value))
     return value
@@ -28,10 +31,11 @@ def frozen(value: Any) -> Any:
 
 def thawed(value: Any) -> Any:
     """A copy of a frozen JSON value in plain dicts and lists, to change or to write as JSON."""
-    if isinstance(value, (str, int, float)) or value is None:
+    if type(value) in _SCALARS:
         return value
     if isinstance(value, Mapping):
-        return {key: thawed(item) for key, item in cast("Mapping[str, Any]", value).items()}
+        members = cast("Mapping[str, Any]", value)
+        return {key: i if type(i) in _SCALARS else thawed(i) for key, i in members.items()}
     if isinstance(value, (list, tuple)):
         return [thawed(item) for item in cast("Sequence[Any]", value)]
     return value

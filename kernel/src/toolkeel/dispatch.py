@@ -85,7 +85,7 @@ class Dispatcher:
         self._ledger = Ledger(present, delivery)
         self._admission = Admission(settings, self._ledger, report)
         self._authority = Authority(settings, watch, self._ledger, report)
-        self._runner = Runner(settings, services, self.run_nested, log)
+        self._runner = Runner(settings, services, self.run_nested, report, log)
         self._answers = Answers(settings, present, report)
         self._idle: trio.Event | None = None
         self.running = 0
@@ -347,6 +347,8 @@ class Dispatcher:
         limit = self._limit(live)
         if live.tool_returned:
             text = f"{live.name} finished, but what wraps it gave no answer within {limit:g} s"
+        elif live.wants_thread:
+            text = f"{live.name} was not run: no worker thread was free within {limit:g} s"
         elif live.abandoned:
             text = f"{live.name} did not finish within {limit:g} s; it may still be running"
         else:

@@ -22,6 +22,7 @@ from .outputs import Result
 _log = logging.getLogger("toolkeel")
 Report = Callable[["HookFailure"], None]
 CallNext = Callable[[], Awaitable[Result]]
+Blamed = list[tuple[BaseException, "HookFailure"]]
 
 
 class HookFailure(ToolkeelError):
@@ -389,15 +390,20 @@ def decide(implementations: Iterable[Implementation], kind: type[Any], *argument
     return answers
 
 
-def around(implementations: tuple[Implementation, ...], call: Call, innermost: CallNext, repeatable: bool) -> CallNext:
-    """The onion: outermost first. ``call_next`` may be awaited again, in turn, where ``repeatable``."""
+def around(
+    implementations: tuple[Implementation, ...], call: Call, innermost: CallNext, repeatable: bool, blamed: Blamed
+) -> CallNext:
+    """The onion: outermost first. ``call_next`` may be awaited again, in turn, where ``repeatable``.
+
+    An exception travels outwards as it is, so that a retry may catch it; ``blamed`` gets who raised it first.
+    """
     layer = innermost
     for one in reversed(implementations):
-        layer = _layer(one, call, layer, repeatable)
+        layer = _layer(one, call, layer, repeatable, blamed)
     return layer
 
 
-def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool) -> CallNext:
+def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool, blamed: Blamed) -> CallNext:
     async def run() -> Result:
         state = 0  # 0 not called, 1 running, 2 returned
 
@@ -414,7 +420,13 @@ def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool) -
             finally:
                 state = 2
 
-        return cast("Result", await one.function(call, call_next))
+        try:
+            return cast("Result", checked(one, await one.function(call, call_next), Result))
+        except BaseException as error:
+            pass_through(error)
+            if not any(raised is error for raised, _ in blamed):
+                blamed.append((error, error if isinstance(error, HookFailure) else one.failure(error)))
+            raise
 
     return run
 

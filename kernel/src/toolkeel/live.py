@@ -53,6 +53,7 @@ class Live:
     tool_returned = False
     delivering = False
     abandoned = False
+    wants_thread = False
     blocked_by = ""
     asked: tuple[tuple[str, str], ...] = ()
     rounds = 0
@@ -132,8 +133,7 @@ class Batch:
         self.offer = offer
         self.parent = parent
         self.progress = progress
-        scope = offer.request.scope
-        self.session = f"{scope.agent}\0{scope.session}"
+        self.session = offer.queue
         self.calls = [Live(self, index, call) for index, call in enumerate(calls)]
         self.ready: deque[Live] = deque()
         self.pullers = 0

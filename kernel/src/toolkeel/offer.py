@@ -122,7 +122,7 @@ class Offer:
     """The tools of one request, and how to call them.
 
     ``tools`` is what the model may be shown, in order. ``reasons`` says for each why it is in; ``withheld`` for others
-    why not, in the words that a call of it is refused with.
+    why not, in the words that a call of it is refused with. ``queue`` names the session in the pool.
     """
 
     def __init__(
@@ -137,6 +137,7 @@ class Offer:
         run: Run,
     ) -> None:
         self.session = session
+        self.queue = f"{request.scope.agent}\0{request.scope.session}"
         self.request = request
         self.table = table
         self.tools = tools

@@ -15,7 +15,7 @@ import trio
 from . import hooks, rendering
 from .admission import call_of
 from .errors import ToolError
-from .hooks import HookFailure, HookSet, describe
+from .hooks import HookSet, Report, describe
 from .live import Live
 from .offer import Entry
 from .outputs import Failure, Result
@@ -29,9 +29,12 @@ Nested = Callable[[Live, str, Mapping[str, Any]], Awaitable[Result]]
 class Runner:
     """Runs the tool of an authorised call; whatever goes wrong is a ``Failure``."""
 
-    def __init__(self, settings: KernelSettings, services: Services, nested: Nested, log: logging.Logger) -> None:
+    def __init__(
+        self, settings: KernelSettings, services: Services, nested: Nested, report: Report, log: logging.Logger
+    ) -> None:
         self._services = services
         self._nested = nested
+        self._report = report
         self._log = log
         self._threads = trio.CapacityLimiter(settings.threads)
         self._stray: dict[int, tuple[str, float]] = {}
@@ -43,22 +46,23 @@ class Runner:
     async def wrapped(self, live: Live, hookset: HookSet) -> Result:
         """Run the tool inside the around hooks."""
         tool = cast("Entry", live.entry).tool
+        blamed: hooks.Blamed = []
         layers = hooks.around(
-            hookset.around, call_of(live), partial(self.tool, live), tool.effect == "read" or tool.idempotent
+            hookset.around,
+            call_of(live),
+            partial(self.tool, live),
+            tool.effect == "read" or tool.idempotent,
+            blamed,
         )
         try:
-            result = await layers()
+            return await layers()
         except BaseException as error:  # noqa: BLE001 - it is the call's failure
             hooks.pass_through(error)
-            what = error.what if isinstance(error, HookFailure) else describe(error)
-            done = f"{live.name} finished, but " if live.tool_returned else ""
-            again = ". Do not repeat it" if live.tool_returned and tool.effect != "read" else ""
-            self._log.warning("around_tool_call of %s failed: %s", live.name, what)
-            return Failure(f"{done}a hook around the call failed: {what}{again}")
-        if not isinstance(result, cast("Any", Result)):
-            done = f"{live.name} finished, but " if live.tool_returned else ""
-            return Failure(f"{done}a hook around the call gave a {type(result).__name__}, which is no result")
-        return cast("Result", result)
+            failure = next(found for raised, found in blamed if raised is error)
+            self._report(failure)
+        done = f"{live.name} finished, but " if live.tool_returned else ""
+        again = ". Do not repeat it" if live.tool_returned and tool.effect != "read" else ""
+        return Failure(f"{done}a hook around the call failed: {failure.what}{again}")
 
     async def tool(self, live: Live) -> Result:
         """Run the tool's function; whatever it raises is the call's failure."""
@@ -91,6 +95,7 @@ class Runner:
         began, ended = threading.Event(), threading.Event()
 
         def run() -> object:
+            live.wants_thread = False
             began.set()
             try:
                 return function()
@@ -98,6 +103,7 @@ class Runner:
                 ended.set()
                 stray.pop(key, None)
 
+        live.wants_thread = True
         try:
             return await trio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._threads)
         except trio.Cancelled:
@@ -153,6 +159,10 @@ class Context:
         listener = self._live.batch.progress
         if listener is not None:
             listener(self._live.model_id, done, total, text)
+
+    def check_cancelled(self) -> None:
+        """See ``ToolContext.check_cancelled``."""
+        trio.from_thread.check_cancelled()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Awaitable[Result]:
         """See ``ToolContext.call``."""

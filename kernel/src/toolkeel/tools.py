@@ -78,6 +78,10 @@ class ToolContext(Protocol):
         """Tell whoever watches how far the work is. Cheap; may be called from a worker thread."""
         ...
 
+    def check_cancelled(self) -> None:
+        """For a sync tool in its worker thread: raise where the call was cancelled or ran out of time. Call it in loops."""
+        ...
+
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Result:
         """Call another tool of the same offer, through all stages. The slot of this call is lent out meanwhile."""
         ...

@@ -23,6 +23,7 @@ _SHOWN = 3
 _TEXT_LIMIT = 1_000
 _DEPTH_LIMIT = 64
 _BRANCH_LIMIT = 64
+_COST_LIMIT = 10_000
 
 
 class Validator:
@@ -227,6 +228,10 @@ def _is_branch(step: str) -> bool:
 def _raw(tool: Tool) -> Callable[[Values], Values]:
     import jsonschema_rs
 
+    if _cost(tool.parameters, tool.parameters, {}, set()) > _COST_LIMIT:
+        raise ArgumentError(
+            "the tool's own schema branches too much to be checked", remedy="Its author must mend it; use another tool"
+        )
     try:
         validator = jsonschema_rs.validator_for(
             dict(tool.parameters),
@@ -248,6 +253,45 @@ def _raw(tool: Tool) -> Callable[[Values], Values]:
         raise _Unfit(fault for error in validator.iter_errors(values) for fault in _schema_faults(error, names))
 
     return check
+
+
+def _cost(schema: Any, root: Mapping[str, Any], known: dict[int, int], inside: set[int]) -> int:
+    """How many schemas a value may be held against: references multiply what they lead to. Cycles count once."""
+    if isinstance(schema, (list, tuple)):
+        return sum(_cost(item, root, known, inside) for item in cast("Sequence[Any]", schema))
+    if not isinstance(schema, Mapping):
+        return 0
+    members = cast("Mapping[str, Any]", schema)
+    key = id(members)
+    if key in inside:
+        return 1
+    if key not in known:
+        inside.add(key)
+        target = _resolve(members, root)
+        cost = 1 if target is members else 1 + _cost(target, root, known, inside)
+        for name, inner in members.items():
+            if name not in ("$defs", "definitions", "enum", "const", "default", "examples"):
+                cost += _cost(inner, root, known, inside)
+        inside.discard(key)
+        known[key] = min(cost, _COST_LIMIT + 1)
+    return known[key]
+
+
+def _resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema that a local reference leads to; others stay as they are."""
+    for _ in range(8):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        target: Any = root
+        for step in reference[2:].split("/"):
+            if not isinstance(target, Mapping):
+                return schema
+            target = cast("Mapping[str, Any]", target).get(step.replace("~1", "/").replace("~0", "~"))
+        if not isinstance(target, Mapping):
+            return schema
+        schema = cast("Mapping[str, Any]", target)
+    return schema
 
 
 def _schema_faults(error: Any, names: list[str]) -> Iterable[tuple[str, str]]:
@@ -295,7 +339,7 @@ class _Repairer:
         seen: set[int] = set()
         todo: list[Mapping[str, Any]] = [schema]
         while todo:
-            one = self._resolve(todo.pop())
+            one = _resolve(todo.pop(), self._root)
             if id(one) in seen:
                 continue
             seen.add(id(one))
@@ -308,21 +352,6 @@ class _Repairer:
             else:
                 found[id(one)] = one
         return list(found.values())
-
-    def _resolve(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        for _ in range(8):
-            reference = schema.get("$ref")
-            if not isinstance(reference, str) or not reference.startswith("#/"):
-                return schema
-            target: Any = self._root
-            for step in reference[2:].split("/"):
-                if not isinstance(target, Mapping):
-                    return schema
-                target = cast("Mapping[str, Any]", target).get(step.replace("~1", "/").replace("~0", "~"))
-            if not isinstance(target, Mapping):
-                return schema
-            schema = cast("Mapping[str, Any]", target)
-        return schema
 
     def _kind(self, value: Any, accepted: set[str], branches: list[Mapping[str, Any]], path: str, depth: int) -> Any:
         if _fits(value, accepted):
