@@ -33,14 +33,17 @@ class Ended:
 class Toolkeel:
     """Runs the installed command. ``state`` is its state folder, ``folder`` the current one."""
 
-    def __init__(self, home: Path, folder: Path) -> None:
+    def __init__(self, home: Path, folder: Path, bytecode: Path) -> None:
         self.home = home
+        self.bytecode = bytecode
         self.state = home / "state"
         self.folder = folder
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLKEEL_", "COLUMNS"))}
-        return {**kept, "HOME": str(self.home), "TOOLKEEL_HOME": str(self.state), "TERM": "dumb", **(more or {})}
+        compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.bytecode)}
+        places = {"HOME": str(self.home), "TOOLKEEL_HOME": str(self.state), "TERM": "dumb"}
+        return {**kept, **compiled, **places, **(more or {})}
 
     def __call__(
         self, *arguments: object, stdin: bytes | str = b"", env: Mapping[str, str] | None = None, code: int | None = 0
@@ -95,10 +98,16 @@ class Toolkeel:
         return folder
 
 
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the runs of all tests keep their compiled modules."""
+    return tmp_path_factory.mktemp("bytecode")
+
+
 @pytest.fixture
-def toolkeel(tmp_path: Path) -> Toolkeel:
+def toolkeel(tmp_path: Path, bytecode: Path) -> Toolkeel:
     """The command with an empty home, in an empty folder."""
     home, folder = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     folder.mkdir()
-    return Toolkeel(home, folder)
+    return Toolkeel(home, folder, bytecode)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sysconfig
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 Toolkeel = Any
+SCRIPT = Path(sysconfig.get_path("scripts")) / "toolkeel"
 RECORDED = Path(__file__).parents[3] / "tests" / "wire"
 
 SLOW = """
@@ -208,6 +211,35 @@ def test_a_reader_that_goes_away_is_no_fault(toolkeel: Toolkeel) -> None:
     assert process.returncode == 141
     assert b"Traceback" not in err
     assert b"BrokenPipe" not in err
+
+
+def test_what_a_plugin_prints_never_reaches_standard_output(toolkeel: Toolkeel) -> None:
+    code = SLOW.replace('return "done"', 'print("in a tool"); return "done"') + '\nprint("at import")\n'
+    toolkeel.extension("noisy", code)
+    ended = toolkeel("exec", stdin=response(("quick", {})))
+    assert ended.json[0]["content"][0]["content"] == "done"
+    assert "in a tool" in ended.err
+    assert toolkeel("call", "quick").out == "done\n"
+
+
+def test_outputs_that_take_nothing_are_told_and_leave_no_traceback(toolkeel: Toolkeel) -> None:
+    for redirection, code, words in (
+        (">/dev/full", 1, "No space left"),
+        (">&-", 0, ""),
+        ("<&-", 2, "standard input is closed"),
+    ):
+        done = subprocess.run(
+            f"{SCRIPT} {'exec' if '<' in redirection else 'tools'} {redirection}",
+            shell=True,
+            capture_output=True,
+            cwd=toolkeel.folder,
+            env=toolkeel.environment(),
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code
+        assert words in done.stderr.decode()
+        assert b"Traceback" not in done.stderr
 
 
 def wait_for(path: Path, *words: str) -> None:

@@ -14,7 +14,7 @@ class Exit(IntEnum):
 
     OK = 0
     FAILED = 1
-    """A call failed, or ``doctor`` found trouble."""
+    """A call failed, ``doctor`` found trouble, or the system refused something (a full disk, say)."""
     USAGE = 2
     """The command line, or what came on standard input, cannot be read."""
     SETTINGS = 3
@@ -45,7 +45,7 @@ def exit_for(error: BaseException) -> Exit:
         return Exit.USAGE
     if isinstance(error, (SettingsError, ManifestError, PluginError)):
         return Exit.SETTINGS
-    return Exit.FAILED if isinstance(error, ToolkeelError) else Exit.INTERNAL
+    return Exit.FAILED if isinstance(error, (ToolkeelError, OSError)) else Exit.INTERNAL
 
 
 def cause(error: BaseException) -> BaseException:

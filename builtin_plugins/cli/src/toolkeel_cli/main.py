@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ def run(arguments: Sequence[str]) -> int:
     from .running import silence_stdout
     from .screen import Screen
 
+    _open_what_is_closed()
     screen = Screen(as_json="--json" in arguments)
     try:
         _encode_leniently()
@@ -41,6 +43,13 @@ def run(arguments: Sequence[str]) -> int:
         code = exit_for(cause(error))
         screen.error(cause(error), code=code)
     return int(code or 0)
+
+
+def _open_what_is_closed() -> None:
+    """Where the shell closed an output (``>&-``), what is written goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the life of the process
 
 
 def _encode_leniently() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import getpass
 import json
+import sys
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout
 from pathlib import Path
 from typing import cast
 
@@ -56,7 +57,10 @@ def workspaces_of(options: Options, config: Config) -> list[Path]:
             raise UsageError(f"the workspace {str(folder)!r} is no folder", remedy="Name one that is there with -w")
     if named:
         return [folder.expanduser().resolve() for folder in named]
-    here, state = Path.cwd().resolve(), config.state_folder.resolve()
+    try:
+        here, state = Path.cwd().resolve(), config.state_folder.resolve()
+    except FileNotFoundError:  # the current folder was removed
+        return []
     holds = any(folder.is_relative_to(here) for folder in (Path.home().resolve(), state))
     return [] if holds or here.is_relative_to(state) else [here]
 
@@ -72,12 +76,17 @@ def _configured(config: Config) -> tuple[Path, ...]:
 
 @asynccontextmanager
 async def open_kernel(options: Options) -> AsyncGenerator[tuple[Kernel, list[Path]], None]:
-    """A kernel with this machine's plugins, and the workspace folders."""
+    """A kernel with this machine's plugins, and the workspace folders.
+
+    While it is open, what plugins and tools print goes to standard error, so that standard output holds results only:
+    those that are written through a ``Screen`` made before.
+    """
     config = read_config(options)
     folders = workspaces_of(options, config)
-    async with Kernel.open(config, workspaces=folders) as kernel:
-        with interruptible():
-            yield kernel, folders
+    with redirect_stdout(sys.stderr):
+        async with Kernel.open(config, workspaces=folders) as kernel:
+            with interruptible():
+                yield kernel, folders
 
 
 @asynccontextmanager
@@ -109,8 +118,9 @@ def commands_of_plugins(screen: Screen, taken: Sequence[str]) -> list[Command]:
     from .exits import cause
 
     async def ask() -> list[tuple[str, object]]:
-        async with Kernel.open() as kernel:
-            return kernel.caller.collect("cli_commands")
+        with redirect_stdout(sys.stderr):
+            async with Kernel.open() as kernel:
+                return kernel.caller.collect("cli_commands")
 
     try:
         answers = trio.run(ask)

@@ -27,32 +27,33 @@ class Screen:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        self._results = sys.stdout  # what plugins print while a kernel is open goes elsewhere: see opening
 
     @cached_property
     def out(self) -> Console:
         """Standard output, for people."""
-        return _console(stderr=False)
+        return _console(self._results)
 
     @cached_property
     def err(self) -> Console:
         """Standard error, for people."""
-        return _console(stderr=True)
+        return _console(sys.stderr)
 
     def text(self, text: str) -> None:
         """Write a result as it is; on a terminal, control characters become visible, so that no result drives it."""
-        if sys.stdout.isatty():
+        if self._results.isatty():
             text = visible(text)
         data = text.encode("utf-8", "replace")
         self._write(data if data.endswith(b"\n") else data + b"\n")
 
     def json(self, value: object) -> None:
         """Write a value as JSON: one line with ``--json`` or in a pipe, indented on a terminal."""
-        indented = not self.as_json and sys.stdout.isatty()
+        indented = not self.as_json and self._results.isatty()
         self._write(to_json(value, indented=indented) + b"\n")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
         """Write a table without lines. On a terminal cells wrap; in a pipe each row is one line, for grep and cut."""
-        if _styled(sys.stdout):
+        if _styled(self._results):
             self.out.print(_rich_table(columns, rows))
             return
         lines = [list(columns), *([" ".join(_plain_text(cell).split()) for cell in row] for row in rows)]
@@ -62,7 +63,7 @@ class Screen:
 
     def line(self, *parts: Cell, style: str = "") -> None:
         """Write one line for people, of parts that may have a style each; it is never folded."""
-        self._line(sys.stdout, parts, style)
+        self._line(self._results, parts, style)
 
     def say(self, *parts: Cell, style: str = "") -> None:
         """Like ``line``, on standard error."""
@@ -77,6 +78,8 @@ class Screen:
         """Show an error that ended the command: what, where, remedy."""
         if isinstance(error, ToolkeelError):
             what, where, remedy = error.what, error.where, error.remedy
+        elif isinstance(error, OSError):
+            what, where, remedy = error.strerror or str(error), str(error.filename or ""), ""
         else:
             what, where = f"{type(error).__name__}: {error}", ""
             remedy = "This is a fault of toolkeel, or of a plugin's command; --trace shows where it happened"
@@ -96,13 +99,13 @@ class Screen:
             return
         from rich.text import Text
 
-        console = self.out if stream is sys.stdout else self.err
+        console = self.out if stream is self._results else self.err
         console.print(Text.assemble(*map(_styled_text, parts), style=style), soft_wrap=True)
 
     def _write(self, data: bytes) -> None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        self._results.flush()
+        self._results.buffer.write(data)
+        self._results.buffer.flush()
 
 
 def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
@@ -166,9 +169,8 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
-def _console(*, stderr: bool) -> Console:
+def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

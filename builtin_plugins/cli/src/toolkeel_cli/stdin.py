@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator
 
 import trio
 
+from .exits import UsageError
+
 _CHUNK = 1 << 16
 
 
@@ -32,4 +34,6 @@ async def lines() -> AsyncGenerator[bytes, None]:
 
 
 async def _read() -> bytes:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is where the shell closed it
+        raise UsageError("standard input is closed", remedy="Pipe the input into the command")
     return await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), _CHUNK, abandon_on_cancel=True)

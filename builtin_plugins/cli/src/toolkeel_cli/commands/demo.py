@@ -151,14 +151,14 @@ async def _tell_turn(run: _Run, teller: Teller, turn: Turn | str, lines: int = 8
 
 def _next(workspace: Path, *, kept: bool) -> list[tuple[str, str]]:
     first = (
-        (f"toolkeel tools -w {workspace}", "what a model would be offered in this workspace")
+        (f"toolkeel tools -w {workspace}", "what a model is offered in this workspace")
         if kept
-        else ("toolkeel demo --keep shop", "the same, and the workspace stays for you to play with")
+        else ("toolkeel demo --keep shop", "the same, and the workspace stays to play with")
     )
     return [
         first,
-        ("toolkeel tools --format openai", "the tool list for your own model: openai, responses or anthropic"),
-        ("toolkeel exec < response.json", "run your model's tool calls, get the messages to send back"),
+        ("toolkeel tools --format openai", "the tool list for your own model's API"),
+        ("toolkeel exec < response.json", "run your model's calls, get the messages to send"),
         ("toolkeel call calc expression='0.1 + 0.2'", "one call by hand"),
         ("toolkeel new-plugin NAME", "start a plugin with tools of your own"),
         ("toolkeel doctor", "check this installation"),

@@ -209,11 +209,15 @@ def _failed(name: str, error: ToolkeelError) -> Check:
 
 
 def _show(checks: list[Check], screen: Screen) -> None:
-    wide = max(len(check.name) for check in checks)
-    for check in checks:
-        screen.line((f"{check.outcome:<8}", _STYLES[check.outcome]), f"  {check.name:<{wide}}  {check.found}")
-        if check.remedy:
-            screen.line(f"{'':<8}  {'':<{wide}}  -> {check.remedy}", style="dim")
+    rows = [
+        (
+            (check.outcome, _STYLES[check.outcome]),
+            check.name,
+            f"{check.found}\n-> {check.remedy}" if check.remedy else check.found,
+        )
+        for check in checks
+    ]
+    screen.table(("", "check", "found"), rows)
     counts = {outcome: sum(check.outcome == outcome for check in checks) for outcome in _STYLES}
     screen.line()
     screen.line(", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count), style="bold")

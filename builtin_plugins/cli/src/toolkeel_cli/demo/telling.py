@@ -15,6 +15,8 @@ from toolkeel_cli.wire import Form
 
 _WIDTH = 110
 _BAR = 36
+_FEW = 3
+"""Lines up to which a result is shown whole, however long they are."""
 _VENDORS: dict[Form, str] = {
     "openai": "an OpenAI chat completion",
     "responses": "an OpenAI response",
@@ -110,7 +112,7 @@ class Teller:
 
     def command(self, command: str, text: str) -> None:
         """A command to try, and what it does."""
-        self._out.print(Text.assemble("  ", (f"{command:<42}", "bold"), f"  {text}"), soft_wrap=True)
+        self._out.print(Text.assemble("  ", (f"{command:<41}", "bold"), f"  {text}"), soft_wrap=True)
 
     def gap(self) -> None:
         """A blank line."""
@@ -119,13 +121,17 @@ class Teller:
     def _text(self, text: str, first: int, last: int) -> None:
         lines = visible(text).rstrip("\n").split("\n")
         hidden = len(lines) - first - last
-        room = self._width - 4
         for number, line in enumerate(lines):
             if number == first and hidden > 1:
                 self._out.print(Text(f"    {self._more} {hidden} more lines", "dim"))
-            if hidden > 1 and first <= number < first + hidden:
-                continue
-            self._out.print(Text(f"    {self._cut(line, room)}".rstrip()), soft_wrap=True)
+            if hidden <= 1 or not first <= number < first + hidden:
+                self._result_line(line, whole=len(lines) <= _FEW)
+
+    def _result_line(self, line: str, *, whole: bool) -> None:
+        room = self._width - 4
+        for part in Text(line).wrap(self._out, room) if whole else [Text(self._cut(line, room))]:
+            part.rstrip()
+            self._out.print(Text("    ") + part if part else "", soft_wrap=True)
 
     def _label(self, call: ToolCall, room: int) -> str:
         arguments = call.arguments
