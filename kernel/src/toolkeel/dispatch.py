@@ -144,13 +144,24 @@ class Dispatcher:
             yield
         finally:
             live.lent -= 1
-            if puller is not None and puller.wants_back(live):
-                await self._pool.regain()
-                if puller.wants_back(live):
-                    puller.slot = True
-                    self._watch.arm(puller, live.remaining)
-                else:  # lent out again meanwhile, regained by another, or over
-                    self._pool.release()
+            while puller is not None and puller.wants_back(live):
+                if puller.regaining is None:
+                    await self._regain(puller, live)
+                else:  # another task of the call is at it
+                    await puller.regaining.wait()
+
+    async def _regain(self, puller: Puller, live: Live) -> None:
+        regaining = puller.regaining = trio.Event()
+        try:
+            await self._pool.regain()
+            if puller.wants_back(live):
+                puller.slot = True
+                self._watch.arm(puller, live.remaining)
+            else:  # lent out again meanwhile, or over
+                self._pool.release()
+        finally:
+            puller.regaining = None
+            regaining.set()
 
     async def _run(
         self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None, parent: Live | None

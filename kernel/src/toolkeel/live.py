@@ -145,7 +145,7 @@ class Batch:
 class Puller(Watched):
     """A task that pulls ready calls and runs them one after another, in one slot of the pool."""
 
-    __slots__ = ("hook", "live", "slot", "turn")
+    __slots__ = ("hook", "live", "regaining", "slot", "turn")
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,6 +153,7 @@ class Puller(Watched):
         self.hook: Implementation | None = None
         self.slot = False
         self.turn = 0.0
+        self.regaining: trio.Event | None = None
 
     def wants_back(self, live: Live) -> bool:
         """Whether the slot that it lent out for a call is due again."""

@@ -79,7 +79,7 @@ class ToolContext(Protocol):
         ...
 
     def check_cancelled(self) -> None:
-        """For a sync tool in its worker thread: raise where the call was cancelled or ran out of time. Call it in loops."""
+        """For loops of a sync tool: raise where the call was cancelled or ran out of time."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Result:
