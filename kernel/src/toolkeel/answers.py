@@ -7,7 +7,7 @@ from typing import cast
 
 from . import hooks, rendering
 from .admission import call_of
-from .calls import Answer, frozen
+from .calls import Answer, encodable
 from .hooks import HookSet, Report, describe
 from .live import Live
 from .outputs import Media, Result, Spilled, Text
@@ -31,8 +31,7 @@ class Answers:
         entry = live.entry
         if not text or len(text) > self._settings.max_result_chars or entry is None or entry.tool.spill == "always":
             return False
-        if not text.isascii():
-            text = _encodable(text)
+        text = encodable(text)
         live.delivering = True
         live.answer = Answer(live.model_id, live.name, live.status, text, cast("Result", result), live.record())
         return True
@@ -50,7 +49,7 @@ class Answers:
         spill = live.entry.tool.spill if live.entry else "large"
         if not isinstance(text, str) or len(text) > limit or (spill == "always" and live.status == "completed"):
             text, ref = await self._shortened(live, text, limit, spill)
-        text = _encodable(cast("str", text))
+        text = encodable(cast("str", text))
         shown = result if not ref or isinstance(result, Media) else Text(text)
         live.answer = Answer(live.model_id, live.name, live.status, text or rendering.EMPTY, shown, live.record(), ref)
 
@@ -64,9 +63,7 @@ class Answers:
             whole = content.decode("utf-8", "replace")
             if len(whole) <= limit:
                 return whole, ""
-        if live.entry is not None and live.call is None and not isinstance(live.arguments, Mapping):
-            live.arguments = frozen({})  # they were refused as they came
-        if live.entry is not None:
+        if live.entry is not None and isinstance(live.arguments, Mapping):
             kind = rendering.media_type(cast("Result", live.result))
             spilled = await hooks.serve_async(
                 self._hooks()["spill_result"], self._report, Spilled, _SPILL_LIMIT, call_of(live), content, kind
@@ -78,12 +75,3 @@ class Answers:
         head = content[: 4 * limit].decode("utf-8", "ignore")[:limit]
         hidden = len(content) - len(head.encode())
         return f"{head}\n[{hidden:,} more bytes were cut: no active plugin stores large results]", ""
-
-
-def _encodable(text: str) -> str:
-    """The text without lone surrogates, which no surface can send."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text

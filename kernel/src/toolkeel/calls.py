@@ -41,6 +41,17 @@ def thawed(value: Any) -> Any:
     return value
 
 
+def encodable(text: str) -> str:
+    """The text without lone surrogates, which no surface and no log can write."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """One call as the model wrote it. ``arguments`` is the JSON text or the already decoded value."""
 

@@ -130,7 +130,7 @@ class Delivery(Watched):
         except BaseException as error:  # noqa: BLE001 - failure() lets interrupts and cancellation through
             self._report(one.failure(error))
         else:
-            if self._strikes:
+            if self._strikes and not self.overdue:
                 self._strikes.pop(one, None)
         finally:
             self._watch.disarm(self)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from .calls import Answer, Call, CallRecord, Repair, Status, ToolCall
+from .calls import Answer, Call, CallRecord, Repair, Status, ToolCall, encodable
 from .hooks import Implementation
 from .offer import Entry, Offer, Progress
 from .outputs import Result
@@ -64,9 +64,11 @@ class Live:
         self.batch = batch
         self.index = index
         self.id = f"{_PREFIX}-{next(_ids):x}"
-        self.model_id = call.id
-        self.name = call.name
+        self.model_id = encodable(call.id)
+        self.name = encodable(call.name)
         self.arguments: Any = call.arguments
+        if isinstance(call.arguments, str):
+            self.arguments = encodable(call.arguments)
         self.values: dict[str, Any] = {}
         self.created = time.time()
         if batch.parent is not None:
@@ -104,7 +106,7 @@ class Live:
             created=self.created,
             started=self.started,
             ended=self.ended,
-            reason=self.reason,
+            reason=encodable(self.reason),
             refused_by=self.refused_by,
             setting=self.setting,
             repairs=self.repairs,

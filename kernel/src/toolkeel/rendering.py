@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 import orjson
@@ -57,17 +58,18 @@ async def render(result: Result, form: Format) -> str | bytes:
         TypeError: a value that JSON cannot express.
     """
     if isinstance(result, Text):
-        content = result.content
-        if isinstance(content, bytes) or len(content) <= _CHARS:
-            return content
-        return await trio.to_thread.run_sync(_encode, content)
+        content: Any = result.content
+        if isinstance(content, (bytearray, memoryview)):
+            content = bytes(cast("memoryview", content))
+        return content if isinstance(content, bytes) else await _text(content)
     if isinstance(result, Data):
         value = result.value
         if _small(value):
             return _dump(value, form).decode()
-        return await trio.to_thread.run_sync(_dump_slices, value, form)
+        return await trio.to_thread.run_sync(_dump_slices, value)
     if isinstance(result, Markdown):
-        return result.content if form == "markdown" else plain(result.content)
+        text = await _text(result.content)
+        return plain(text) if form == "plain" and isinstance(text, str) else text
     if isinstance(result, Failure):
         return str(result.message)
     if isinstance(result, Media):
@@ -76,7 +78,7 @@ async def render(result: Result, form: Format) -> str | bytes:
     texts = [await render(item, form) for item in result.items]
     if all(isinstance(text, str) for text in texts):
         return "\n\n".join(cast("list[str]", texts))
-    return b"\n\n".join(text.encode() if isinstance(text, str) else text for text in texts)
+    return b"\n\n".join(text.encode("utf-8", "replace") if isinstance(text, str) else text for text in texts)
 
 
 def to_json(value: object) -> bytes:
@@ -91,6 +93,12 @@ def media_type(result: Result) -> str:
     if isinstance(result, Data):
         return "application/json"
     return "text/markdown" if isinstance(result, Markdown) else ""
+
+
+async def _text(content: Any) -> str | bytes:
+    if not isinstance(content, str):
+        raise TypeError(f"a text holds a {type(content).__name__}")
+    return content if len(content) <= _CHARS else await trio.to_thread.run_sync(_encode, content)
 
 
 def _encode(text: str) -> bytes:
@@ -143,8 +151,7 @@ def _builtins(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        members = cast("Mapping[Any, Any]", value)
-        return {key if isinstance(key, str) else str(_builtins(key)): _builtins(item) for key, item in members.items()}
+        return {_key(key): _builtins(item) for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
         return [_builtins(item) for item in cast("Sequence[Any]", value)]
     try:
@@ -153,13 +160,53 @@ def _builtins(value: Any) -> Any:
         return orjson.loads(orjson.dumps(value, default=_plainer))
 
 
-def _dump_slices(value: object, form: Format) -> bytes:
-    """Write a large value; a list item by item, so that other threads get their turns."""
-    if not isinstance(value, (list, tuple)):
-        return _dump(value, form)
-    items = cast("Sequence[Any]", value)
-    parts = [_dump(items[start : start + _SLICE], "markdown")[1:-1] for start in range(0, len(items), _SLICE)]
-    return b"[" + b",".join(parts) + b"]"
+def _dump_slices(value: object) -> bytes:
+    """Write a large value piece by piece, so that other threads get their turns."""
+    return b"".join(_pieces(value))
+
+
+def _pieces(value: object) -> Iterator[bytes]:
+    """A value as pieces of JSON: what is small at once, the rest in slices, halved until they are small."""
+    if isinstance(value, Mapping) and not _small(value):
+        pairs = iter(cast("Mapping[Any, Any]", value).items())
+        mark = b"{"
+        while part := dict(islice(pairs, _SLICE)):
+            yield mark
+            yield from _members(part)
+            mark = b","
+        yield b"}"
+    elif isinstance(value, (list, tuple)) and not _small(cast("object", value)):
+        items = cast("Sequence[Any]", value)
+        for start in range(0, len(items), _SLICE):
+            yield b"," if start else b"["
+            yield from _members(items[start : start + _SLICE])
+        yield b"]"
+    else:
+        yield _dump(value, "markdown")
+
+
+def _members(part: Sequence[Any] | dict[Any, Any]) -> Iterator[bytes]:
+    """The members of a slice with commas between, without its brackets."""
+    if _small(part):
+        yield _dump(part, "markdown")[1:-1]
+    elif len(part) > 1:
+        half = len(part) // 2
+        yield from _members(dict(islice(part.items(), half)) if isinstance(part, dict) else part[:half])
+        yield b","
+        yield from _members(dict(islice(part.items(), half, None)) if isinstance(part, dict) else part[half:])
+    elif isinstance(part, dict):
+        [(key, item)] = part.items()
+        yield _dump(_key(key), "markdown") + b":"
+        yield from _pieces(item)
+    else:
+        yield from _pieces(part[0])
+
+
+def _key(key: object) -> str:
+    """A mapping's key as orjson writes it."""
+    if isinstance(key, str):
+        return key
+    return str(next(iter(orjson.loads(orjson.dumps({key: 0}, option=orjson.OPT_NON_STR_KEYS)))))
 
 
 def _plainer(value: object) -> object:

@@ -9,6 +9,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import msgspec
@@ -20,6 +21,7 @@ from .tools import Tool
 
 Values = dict[str, Any]
 _SHOWN = 3
+_LOOKED_AT = 8
 _TEXT_LIMIT = 1_000
 _DEPTH_LIMIT = 64
 _BRANCH_LIMIT = 64
@@ -74,16 +76,17 @@ class Validator:
 
 
 class _Unfit(Exception):
-    """Arguments do not fit; carries the faults as (path, what) pairs."""
+    """Arguments do not fit; carries the first faults as (path, what) pairs: words for all could take seconds."""
 
-    def __init__(self, faults: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, faults: Iterable[tuple[str, str]], count: int = 0) -> None:
         super().__init__()
-        self.faults = list(dict.fromkeys(faults))
+        self.count = count
+        self.faults = list(dict.fromkeys(islice(faults, _LOOKED_AT)))
 
     def error(self, tool: Tool) -> ArgumentError:
         lines = [f"{path}: {what}" if path else what for path, what in self.faults[:_SHOWN]]
         if len(self.faults) > _SHOWN:
-            lines.append(f"and {len(self.faults) - _SHOWN} more")
+            lines.append(f"and {self.count - _SHOWN} more" if self.count > _SHOWN else "and more")
         properties = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
         known = ", ".join(properties) or "none"
         return ArgumentError("; ".join(lines)[:_TEXT_LIMIT], remedy=f"{tool.name} takes: {known}"[:_TEXT_LIMIT])
@@ -147,8 +150,8 @@ def _typed(fields: tuple[Parameter, ...]) -> Callable[[Values], Values]:
             # Models, dates, enums, sets: only pydantic's strict JSON mode takes them from JSON and bends nothing else.
             return cast("Values", validator.validate_json(to_json(values), strict=True))
         except ValidationError as error:
-            faults = [_pydantic_fault(cast("dict[str, Any]", item), names) for item in error.errors(include_url=False)]
-            raise _Unfit(faults) from None
+            found = cast("list[dict[str, Any]]", error.errors(include_url=False))
+            raise _Unfit((_pydantic_fault(item, names) for item in found), len(found)) from None
 
     return check
 
