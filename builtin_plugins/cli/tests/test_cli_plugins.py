@@ -130,3 +130,17 @@ def test_a_plugin_that_fails_to_give_its_commands_stops_no_other(toolkeel: Toolk
     ended = toolkeel("--help")
     assert "doctor" in ended.out
     assert "plugin 'text'" in ended.err
+
+
+def test_a_command_that_cannot_be_used_hides_no_other_and_says_why_when_it_is_run(toolkeel: Toolkeel) -> None:
+    code = (
+        "from toolkeel import hookimpl\nfrom toolkeel_cli import Command\n"
+        "def odd(thing: 'Nowhere'): ...\n"
+        "@hookimpl\ndef cli_commands():\n"
+        "    return Command('lost', 'Lost', 'nowhere_at_all:run'), Command('odd', 'Odd', odd)\n"
+    )
+    toolkeel.extension("careless", code)
+    listed = toolkeel("--help").out
+    assert {"demo", "lost", "odd"} <= set(listed.split())
+    assert "No module named 'nowhere_at_all'" in toolkeel("lost", code=1).err
+    assert "the command cannot be used" in toolkeel("odd", code=1).err

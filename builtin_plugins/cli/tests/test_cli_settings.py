@@ -90,6 +90,10 @@ def test_doctor_warns_of_a_settings_file_that_others_may_write(toolkeel: Toolkee
     assert "can be written by others" in toolkeel("doctor").out
 
 
+def test_doctor_warns_of_a_workspace_that_reaches_the_settings(toolkeel: Toolkeel) -> None:
+    assert "a model that writes files can change the settings" in toolkeel("doctor", "-w", toolkeel.home).out
+
+
 # Editing -----------------------------------------------------------------------------------------------------------
 
 FILE = """\

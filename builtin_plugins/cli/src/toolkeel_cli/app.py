@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, cast
 
+import msgspec
 import typer
 from typer.core import TyperCommand, TyperGroup
 
@@ -80,8 +81,22 @@ class Commands(TyperGroup):
 
 
 def built(command: Command) -> TyperCommand | TyperGroup:
-    """A command as typer runs it. Its target is imported now."""
-    function = adapted(_target(command), run)
+    """A command as typer runs it. Its target is imported now; one that cannot be used says so when it is run."""
+    try:
+        return _built(command, adapted(_target(command), run))
+    except Exception as error:  # noqa: BLE001 - a plugin's fault must not hide the commands of others
+        fault = DefinitionError(
+            f"the command cannot be used: {type(error).__name__}: {error}",
+            where=f"command {command.name!r}: {command.target}",
+        )
+
+        def unusable() -> None:
+            raise fault
+
+        return _built(msgspec.structs.replace(command, commands=()), adapted(unusable, run))
+
+
+def _built(command: Command, function: Callable[..., Any]) -> TyperCommand | TyperGroup:
     text = function.__doc__ or command.help
     if command.commands:
         app = typer.Typer(name=command.name, add_completion=False, rich_markup_mode=None)
@@ -102,12 +117,7 @@ def _target(command: Command) -> Callable[..., Any]:
     if not isinstance(command.target, str):
         return command.target
     module, _, name = command.target.partition(":")
-    try:
-        return cast("Callable[..., Any]", getattr(importlib.import_module(module), name))
-    except (ImportError, AttributeError) as error:
-        raise DefinitionError(
-            f"the command cannot be loaded from {command.target!r}: {error}", where=f"command {command.name!r}"
-        ) from error
+    return cast("Callable[..., Any]", getattr(importlib.import_module(module), name))
 
 
 def toolkeel(
@@ -117,7 +127,7 @@ def toolkeel(
 ) -> int:
     """An engine for agent tools: which tools a model is offered, and the guarded running of its calls.
 
-    Begin with [bold]toolkeel demo[/bold].
+    Begin with `toolkeel demo`.
     """
     from .versions import versions
 

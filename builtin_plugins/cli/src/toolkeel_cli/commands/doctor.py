@@ -126,6 +126,13 @@ def workspaces(options: Options, config: Config) -> Check:
     if not found:
         remedy = "Name one with -w, or list folders under workspaces: in the settings"
         return Check("workspaces", "warning", "none: file tools have nothing to work in", remedy)
+    state = config.state_folder.resolve()
+    for folder in found:
+        if state.is_relative_to(folder) or folder.is_relative_to(state):
+            what = (
+                f"{folder} reaches toolkeel's own state in {state}: a model that writes files can change the settings"
+            )
+            return Check("workspaces", "warning", what, "Name a folder beside it")
     return Check("workspaces", "ok", ", ".join(map(str, found)))
 
 
