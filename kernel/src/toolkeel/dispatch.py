@@ -174,18 +174,20 @@ class Dispatcher:
         return answers
 
     async def _run_batch(self, batch: Batch, *, deliver: bool) -> None:
+        if self._owner.closing and batch.parent is None:
+            self._settle(batch)
+            raise Closed("the kernel is closing", remedy="Open a new one")
         self.running += 1
         calls = batch.calls
+        if self._owner.hooks.changed:
+            for live in calls:
+                self._ledger.changed(live)
         try:
-            if self._owner.closing and batch.parent is None:
-                raise Closed("the kernel is closing", remedy="Open a new one")
             table = self._owner.present_table(batch.offer.session) or await self._owner.table(batch.offer.session)
             hookset = self._owner.hooks
             for live in calls:
                 if self._delivery.full:
                     await self._delivery.room()
-                if hookset.changed:
-                    self._ledger.changed(live)
                 if not deliver:
                     live.delivering = True
                 if self._admission.admit(live, table):

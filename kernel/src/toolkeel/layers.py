@@ -148,7 +148,7 @@ class _Reader:
         self._known.add(id(node))
         seen: set[str] = set()
         for key_node, _ in node.value:
-            if key_node.value in seen and not str(key_node.tag).endswith(":merge"):
+            if isinstance(key_node.value, str) and key_node.value in seen and not str(key_node.tag).endswith(":merge"):
                 line = key_node.start_mark.line + 1
                 raise SettingsError(f"the key {key_node.value!r} stands twice", where=f"{self._source}:{line}")
             if isinstance(key_node.value, str):

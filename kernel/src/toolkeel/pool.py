@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 
 import trio.lowlevel as lowlevel
 
@@ -75,13 +76,13 @@ class Pool:
         if queue is None:
             queue = self._queues[session] = deque()
         self._queued += 1
-        try:
-            await self._wait(queue)
-        except BaseException:  # given up before a slot came: the place is free again
+
+        def given_up() -> None:
             self._queued -= 1
-            if not queue:
-                self._queues.pop(session, None)
-            raise
+            if not queue and self._queues.get(session) is queue:
+                del self._queues[session]
+
+        await self._wait(queue, given_up)
 
     async def regain(self) -> None:
         """Take back a slot that was given away for a while: ahead of everyone who never had one."""
@@ -117,12 +118,14 @@ class Pool:
             self._inside += 1
             lowlevel.reschedule(self._door.popleft())
 
-    async def _wait(self, queue: deque[lowlevel.Task]) -> None:
+    async def _wait(self, queue: deque[lowlevel.Task], given_up: Callable[[], None] | None = None) -> None:
         task = lowlevel.current_task()
         queue.append(task)
 
         def abort(_raise_cancel: object) -> lowlevel.Abort:
             queue.remove(task)
+            if given_up is not None:
+                given_up()
             return lowlevel.Abort.SUCCEEDED
 
         await lowlevel.wait_task_rescheduled(abort)

@@ -69,7 +69,10 @@ async def render(result: Result, form: Format) -> str | bytes:
         return await trio.to_thread.run_sync(_dump_slices, value)
     if isinstance(result, Markdown):
         text = await _text(result.content)
-        return plain(text) if form == "plain" and isinstance(text, str) else text
+        if form == "plain":
+            text = text if isinstance(text, str) else text.decode()
+            return plain(text) if len(text) <= _INLINE_CHARS else await trio.to_thread.run_sync(_plain_slices, text)
+        return text
     if isinstance(result, Failure):
         return str(result.message)
     if isinstance(result, Media):
@@ -182,7 +185,7 @@ def _pieces(value: object) -> Iterator[bytes]:
             yield from _members(items[start : start + _SLICE])
         yield b"]"
     else:
-        yield _dump(value, "markdown")
+        yield to_json(cast("object", value))
 
 
 def _members(part: Sequence[Any] | dict[Any, Any]) -> Iterator[bytes]:
@@ -238,6 +241,18 @@ _MARKS = (
     (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{0,500}\S)\*(?![\w*])"), r"\1"),
     (re.compile(r"`([^`\n]{1,500})`"), r"\1"),
 )
+
+
+def _plain_slices(markdown: str) -> str:
+    """Long Markdown without its marks, some lines at a time, so that the loop gets its turns."""
+    parts: list[str] = []
+    start = 0
+    while start < len(markdown):
+        end = markdown.rfind("\n", start, start + _INLINE_CHARS) + 1
+        end = end if end > start else start + _INLINE_CHARS
+        parts.append(plain(markdown[start:end]))
+        start = end
+    return "".join(parts)
 
 
 def plain(markdown: str) -> str:
