@@ -213,6 +213,10 @@ class Relay:
         """What a plugin object's ``declare_hookspecs`` gives, if it has one."""
         function = getattr(implementer, "declare_hookspecs", None)
         marked = getattr(function, f"{PROJECT}_impl", None) is not None
+        if marked and inspect.iscoroutinefunction(function):
+            raise DefinitionError(
+                "declare_hookspecs must be a plain def", where=f"plugin {plugin!r}", remedy="Change its colour"
+            )
         return Implementation(plugin, "declare_hookspecs", function).run() if function and marked else None
 
     def register(self, plugin: str, implementer: object) -> None:
@@ -378,16 +382,6 @@ async def notify(implementations: Iterable[Implementation], report: Report, limi
             await one.run_async(limit, *arguments)
         except HookFailure as failure:
             report(failure)
-
-
-def decide(implementations: Iterable[Implementation], kind: type[Any], *arguments: object) -> list[tuple[str, Any]]:
-    """Every decider's answer in order. The first failure or wrong kind raises: the caller refuses with it."""
-    answers: list[tuple[str, Any]] = []
-    for one in implementations:
-        answer = one.run(*arguments)
-        if answer is not None:
-            answers.append((one.plugin, checked(one, answer, kind)))
-    return answers
 
 
 def around(

@@ -301,7 +301,7 @@ class Kernel:
             f"a thread of tool {name!r} was given up {time.time() - since:.0f} s ago and has not returned"
             for name, since in self._dispatcher.stray_threads()
         ]
-        found += [f"sync code blocked the loop: {stack.strip().splitlines()[-1].strip()}" for stack in self._stalls]
+        found += [f"sync code blocked the loop: {place}" for place in self._stalls]
         return tuple(dict.fromkeys(found))
 
     # Inside
@@ -331,6 +331,7 @@ class Kernel:
                 remedy = f"Did you mean {near[0]!r}?" if near else f"Found: {', '.join(sorted(names)) or 'none'}"
                 where = f"{self.config.origin(setting)}: {setting}"
                 raise SettingsError(f"there is no plugin {chosen!r}", where=where, remedy=remedy)
+        self._problems += self._dead_names(names)
         plugins = [plugin for name in names if (plugin := self.plugins.get(name)) is not None]
         faults = self.config.unknown(known_sections(plugins, exclusive))
         if not faults:
@@ -341,6 +342,24 @@ class Kernel:
         self._problems += [
             f"{fault} (or it belongs to a plugin that is not active: {', '.join(asleep)})" for fault in faults
         ]
+
+    def _dead_names(self, names: set[str]) -> list[str]:
+        """A diagnostic for each plugin that a setting names and that was not found: a rule that does nothing."""
+        settings = self.settings
+        named = {
+            "disable": settings.disable,
+            "only": settings.only or [],
+            "priority": settings.priority,
+            "enable": settings.enable,
+            "prefer": settings.prefer.values(),
+        }
+        found: list[str] = []
+        for key, wanted in named.items():
+            for name in sorted(set(wanted) - names):
+                near = difflib.get_close_matches(name, sorted(names), 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                found.append(f"kernel.{key} ({self.config.origin('kernel', key)}) names no plugin: {name!r}{hint}")
+        return found
 
     def _check_workspace_layers(self) -> None:
         exclusive = {contract.exclusive for contract in self._relay.contracts.values() if contract.exclusive}
@@ -362,8 +381,8 @@ class Kernel:
         if hookset["on_tools_changed"]:
             self._delivery.emit("on_tools_changed", events.ToolsChanged(time=time.time(), reason=reason))
 
-    def _stalled(self, stack: str) -> None:
-        self._stalls.append(stack)
+    def _stalled(self, place: str) -> None:
+        self._stalls.append(place)
         del self._stalls[:-_STALLS]
 
     async def _register(self, scope: Scope) -> Table:

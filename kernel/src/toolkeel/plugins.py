@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -82,6 +83,12 @@ class Plugin:
         """Whether its hooks and tools count."""
         return self.state == "active"
 
+    def enter(self, stage: Stage) -> None:
+        """Go on to the next stage of loading; ends a thread that comes back after its plugin was given up."""
+        if self.state == "quarantined":
+            raise _TooLate
+        self.stage = stage
+
     def call_ended(self) -> None:
         """A call of one of its tools ended."""
         self.calls -= 1
@@ -96,7 +103,11 @@ class Plugin:
 
 
 class _Timeout(Exception):
-    pass
+    """A plugin's sync code did not come back in time."""
+
+
+class _TooLate(Exception):
+    """It came back after it was given up."""
 
 
 class Plugins:
@@ -196,7 +207,9 @@ class Plugins:
     def _admit(self, source: Source) -> Plugin | None:
         plugin = Plugin(source)
         other = self._plugins.get(source.name)
-        if other is not None:
+        if other is not None and other.source.problem and not source.problem:
+            self._doubles.append(other)  # what may not run gives way to what may
+        elif other is not None:
             self._doubles.append(plugin)
             self._quarantine(
                 plugin,
@@ -230,7 +243,7 @@ class Plugins:
             if not old.active:
                 if old.source.problem:
                     raise PluginError(old.source.problem, where=f"plugin {name!r}", remedy=old.source.remedy)
-                await self._replace(old)
+                await self._replace(old.source)
                 self._swap(f"plugin {name!r} was enabled")
             return self._info(self._plugins[name])
 
@@ -248,12 +261,27 @@ class Plugins:
         """Import a plugin anew and put it in the old one's place; calls in flight finish on the old one."""
         async with self._lock:
             plugin = self._known(name)
+            source = await self._found_again(plugin.source)
+            if source.problem and not plugin.active:
+                raise PluginError(source.problem, where=f"plugin {name!r}", remedy=source.remedy)
             if plugin.active:
                 await self._withdraw(plugin, "disabled", f"plugin {name!r} is reloading")
             discovery.forget(plugin.source)
-            await self._replace(plugin)
+            await self._replace(source)
             self._swap(f"plugin {name!r} was reloaded")
             return self._info(self._plugins[name])
+
+    async def _found_again(self, source: Source) -> Source:
+        """The source as it is now: a folder's content may have changed since it was read."""
+        if source.kind != "folder":
+            return source
+        read = partial(discovery.folder, Path(source.place), self._settings.enable)
+        found = await trio.to_thread.run_sync(read)
+        if found is None or found.name != source.name:
+            return msgspec.structs.replace(
+                source, problem="its folder holds no such plugin any more", remedy="Restart, or put it back", load=None
+            )
+        return found
 
     def _known(self, name: str) -> Plugin:
         plugin = self._plugins.get(name)
@@ -263,13 +291,18 @@ class Plugins:
             )
         return plugin
 
-    async def _replace(self, old: Plugin) -> None:
-        plugin = self._plugins[old.name] = Plugin(old.source)
-        await self._load([plugin])
+    async def _replace(self, source: Source) -> None:
+        plugin = self._plugins[source.name] = Plugin(source)
+        if source.problem:
+            plugin.reason, plugin.remedy = source.problem, source.remedy
+        else:
+            await self._load([plugin])
 
     async def _withdraw(self, plugin: Plugin, state: State, reason: str) -> None:
         plugin.state = state
         self._relay.unregister(plugin.name)
+        if state == "disabled" and "reloading" not in reason:
+            self._check_needs()
         self._swap(reason)
         await self._stop(plugin, wait_for_calls=True)
 
@@ -322,15 +355,15 @@ class Plugins:
 
     def _import(self, plugin: Plugin) -> None:
         source = plugin.source
-        plugin.stage = "needs"
+        plugin.enter("needs")
         missing = discovery.missing_need(source, API_VERSION, lambda name: name in self._plugins)
         if missing:
             raise DefinitionError(missing[0], remedy=missing[1])
-        plugin.stage = "import"
+        plugin.enter("import")
         if source.load is None:
             raise DefinitionError("there is nothing to load", remedy="Mend the manifest")
         loaded = source.load()
-        plugin.stage = "settings"
+        plugin.enter("settings")
         settings = self._plugin_settings(plugin, loaded)
         plugin.context = PluginContext(
             name=plugin.name,
@@ -341,8 +374,10 @@ class Plugins:
             state_folder=self._config.state_folder / "plugins" / plugin.name,
             clock=time.time,
         )
-        plugin.stage = "create"
-        plugin.implementer = _created(loaded, plugin.context)
+        plugin.enter("create")
+        implementer = _created(loaded, plugin.context)
+        plugin.enter("hooks")
+        plugin.implementer = implementer
         plugin.priority = self._priority(plugin, loaded)
         if not inspect.ismodule(plugin.implementer) and inspect.isclass(plugin.implementer):
             raise DefinitionError("is neither a module nor a class that can be built")
@@ -357,7 +392,8 @@ class Plugins:
                 raise DefinitionError("Settings is not a pydantic model")
             section = str(getattr(model, "section", section))
             for other in self._plugins.values():
-                if other is not plugin and other.section == section:
+                taken = other.state in ("active", "listed") and other.section == section
+                if other is not plugin and taken:
                     raise SettingsError(
                         f"plugins {other.name!r} and {plugin.name!r} both take their settings there",
                         where=section,
@@ -376,13 +412,13 @@ class Plugins:
         return cast("int", chosen)
 
     def _declare(self, plugin: Plugin) -> None:
-        plugin.stage = "hooks"
+        plugin.enter("hooks")
         specs = self._relay.specs_of(plugin.name, plugin.implementer)
         if specs is not None:
             self._relay.declare(plugin.name, specs)
 
     def _register(self, plugin: Plugin) -> None:
-        plugin.stage = "hooks"
+        plugin.enter("hooks")
         self._relay.register(plugin.name, plugin.implementer)
         plugin.state, plugin.stage, plugin.reason, plugin.remedy = "active", "", "", ""
 
@@ -394,6 +430,7 @@ class Plugins:
                 missing = discovery.missing_need(plugin.source, API_VERSION, self._is_active)
                 if missing:
                     self._relay.unregister(plugin.name)
+                    self._services.withdraw(plugin.name)
                     self._quarantine(plugin, "needs", *missing)
                     plugin.stopping.set()
                     changed = True
@@ -567,7 +604,7 @@ class _Attempt:
             elif answer:
                 self.answers.append((plugin, answer))
             self.done += 1
-            if time.monotonic() - begun > self._limit / 10:
+            if time.monotonic() - begun > self._limit / 100:
                 trio.from_thread.run_sync(self._extend)
 
     def _extend(self) -> None:

@@ -170,7 +170,7 @@ def _dump_slices(value: object) -> bytes:
 
 def _pieces(value: object) -> Iterator[bytes]:
     """A value as pieces of JSON: what is small at once, the rest in slices, halved until they are small."""
-    if isinstance(value, Mapping) and not _small(value):
+    if isinstance(value, Mapping) and not _small(cast("object", value)):
         pairs = iter(cast("Mapping[Any, Any]", value).items())
         mark = b"{"
         while part := dict(islice(pairs, _SLICE)):

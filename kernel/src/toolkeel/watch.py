@@ -9,6 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import trio
 
@@ -99,11 +100,20 @@ class Watchdog:
                 return
             if answered.wait(self._patience):
                 continue
-            frame = sys._current_frames().get(thread)
-            stack = "".join(traceback.format_stack(frame)[-4:]) if frame is not None else ""
+            frames = traceback.extract_stack(sys._current_frames().get(thread))
+            start = _culprit(frames)
+            if answered.is_set() or not frames:
+                continue
+            stack = "".join(traceback.format_list(frames[start:]))
             self._log.warning("the loop has been blocked for %.1f s by:\n%s", self._patience, stack)
-            if not answered.is_set():
-                self._report(stack)
+            self._report(f"{frames[start].filename}:{frames[start].lineno} in {frames[start].name}")
             while not answered.wait(self._patience):
                 if self._stop.is_set():
                     return
+
+
+def _culprit(frames: list[traceback.FrameSummary]) -> int:
+    """The first frame inside the innermost one of ours: whose code it is that does not come back."""
+    ours = (str(Path(__file__).parent), str(Path(trio.__file__).parent))
+    last = max((index for index, frame in enumerate(frames) if frame.filename.startswith(ours)), default=-1)
+    return min(last + 1, len(frames) - 1)
