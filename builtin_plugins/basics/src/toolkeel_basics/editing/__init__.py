@@ -1,0 +1,1 @@
+"""What ``text_utils`` does to texts, one module for each kind of change."""

@@ -1,0 +1,1 @@
+"""Moments, time zones and durations, as people write them."""
