@@ -26,6 +26,7 @@ class Delivery(Watched):
 
     def __init__(self, hooks: Callable[[], HookSet], watch: Watch, report: Report, size: int, limit: float) -> None:
         super().__init__()
+        self.running = False
         self._hooks = hooks
         self._watch = watch
         self._report = report
@@ -66,6 +67,7 @@ class Delivery(Watched):
 
     async def run(self) -> None:
         """Deliver until cancelled."""
+        self.running = True
         try:
             while True:
                 self.overdue = False
@@ -74,6 +76,8 @@ class Delivery(Watched):
                 if not self.overdue:
                     return
         finally:
+            self.running = False
+            self._parked = False
             self._watch.disarm(self)
 
     async def drain(self, limit: float) -> bool:

@@ -73,10 +73,16 @@ class Implementation(msgspec.Struct, frozen=True):
         return HookFailure(self.plugin, self.hook, f"no answer within {limit:g} s", timed_out=True)
 
 
-def describe(error: BaseException) -> str:
-    """An exception in one line: its class and its text; of a group, its first."""
+def innermost(error: BaseException) -> BaseException:
+    """The exception, or of a group its first."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line: its class and its text; of a group, its first."""
+    error = innermost(error)
     try:
         text = str(error).strip()
     except Exception:  # noqa: BLE001 - an exception may be broken itself
@@ -187,27 +193,51 @@ class Relay:
         self._objects: dict[str, object] = {}
         self.declare("kernel", hookspecs)
 
-    def declare(self, plugin: str, specs: object) -> None:
-        """Add a plugin's own hookspecs; raises ``DefinitionError`` where one is not ours to take."""
-        found = {
-            contract.name: contract
-            for name in dir(specs)
-            if (contract := getattr(getattr(specs, name, None), "toolkeel_contract", None)) is not None
-        }
+    def declare(self, plugin: str, specs: object) -> list[tuple[str, DefinitionError]]:
+        """Add a plugin's own hookspecs.
+
+        Returns:
+            The plugins that had implemented one of them in advance, wrongly; they are unregistered.
+
+        Raises:
+            DefinitionError: nothing is marked, or a hook is declared by another plugin.
+        """
+        found = _contracts(specs)
         for name in found:
             owner = self._declared.get(name)
             if owner == plugin:
-                return  # declared before, by an earlier life of the same plugin
+                return []  # declared before, by an earlier life of the same plugin
             if owner is not None:
                 raise DefinitionError(f"hook {name!r} is already declared by {owner!r}", where=f"plugin {plugin!r}")
         if not found:
             raise DefinitionError(
                 "declare_hookspecs gave nothing that is marked @hookspec(verb)", where=f"plugin {plugin!r}"
             )
+        wrong = self._wrong_in_advance(found)
+        for other, _ in wrong:
+            self.unregister(other)
         self._manager.add_hookspecs(cast("Any", specs))
         for name, contract in found.items():
             self.contracts[name] = contract
             self._declared[name] = plugin
+        return wrong
+
+    def _wrong_in_advance(self, found: Mapping[str, Contract]) -> list[tuple[str, DefinitionError]]:
+        wrong: list[tuple[str, DefinitionError]] = []
+        for other, implementer in self._objects.items():
+            for caller in self._manager.get_hookcallers(implementer) or []:
+                contract = found.get(caller.name)
+                for implementation in caller.get_hookimpls() if contract else ():
+                    if contract is None or implementation.plugin_name != other:
+                        continue
+                    unknown = [name for name in implementation.argnames if name not in contract.parameters]
+                    try:
+                        if unknown:
+                            raise DefinitionError(f"{caller.name} has no parameter {unknown[0]!r}")
+                        _check(contract, implementation, f"plugin {other!r}")
+                    except DefinitionError as error:
+                        wrong.append((other, error))
+        return wrong
 
     def specs_of(self, plugin: str, implementer: object) -> object | None:
         """What a plugin object's ``declare_hookspecs`` gives, if it has one."""
@@ -234,7 +264,9 @@ class Relay:
             for hook in self._manager.get_hookcallers(implementer) or []:
                 for implementation in hook.get_hookimpls():
                     if implementation.plugin_name == plugin:
-                        self._check(hook.name, implementation, where)
+                        contract = self.contracts.get(hook.name)
+                        if contract is not None:  # else an optional hook of a plugin that is not here
+                            _check(contract, implementation, where)
         except DefinitionError:
             self.unregister(plugin)
             raise
@@ -268,19 +300,6 @@ class Relay:
                 compiled[name] = tuple(found)
         return HookSet(compiled, frozenset(self._objects))
 
-    def _check(self, name: str, implementation: Any, where: str) -> None:
-        contract = self.contracts.get(name)
-        if contract is None:  # an optional hook of a plugin that is not here
-            return
-        for option in ("tryfirst", "trylast", "hookwrapper", "wrapper"):
-            if getattr(implementation, option):
-                raise DefinitionError(
-                    f"{name}: the option {option} is not used here", where=where, remedy="Set PRIORITY instead"
-                )
-        if inspect.iscoroutinefunction(implementation.function) != contract.asynchronous:
-            due = "async def" if contract.asynchronous else "a plain def"
-            raise DefinitionError(f"{name} must be {due}", where=where, remedy="Change its colour")
-
     def _explained(self, error: Exception, where: str) -> DefinitionError:
         text = str(error).splitlines()
         said = text[-1] if isinstance(error, pluggy.PluginValidationError) and len(text) > 1 else text[0]
@@ -293,6 +312,29 @@ class Relay:
                 f"Did you mean {near[0]!r}?" if near else "If another plugin declares it: @hookimpl(optionalhook=True)"
             )
         return DefinitionError(said, where=where, remedy=remedy)
+
+
+def _contracts(specs: object) -> dict[str, Contract]:
+    """The marked hookspecs of a module or object; a method's ``self`` is no parameter of its hook."""
+    found: dict[str, Contract] = {}
+    for name in dir(specs):
+        function = getattr(specs, name, None)
+        contract: Contract | None = getattr(function, "toolkeel_contract", None)
+        if contract is not None and callable(function):
+            parameters = tuple(inspect.signature(function).parameters)
+            found[contract.name] = msgspec.structs.replace(contract, parameters=parameters)
+    return found
+
+
+def _check(contract: Contract, implementation: Any, where: str) -> None:
+    for option in ("tryfirst", "trylast", "hookwrapper", "wrapper"):
+        if getattr(implementation, option):
+            raise DefinitionError(
+                f"{contract.name}: the option {option} is not used here", where=where, remedy="Set PRIORITY instead"
+            )
+    if inspect.iscoroutinefunction(implementation.function) != contract.asynchronous:
+        due = "async def" if contract.asynchronous else "a plain def"
+        raise DefinitionError(f"{contract.name} must be {due}", where=where, remedy="Change its colour")
 
 
 def _adapted(implementation: Any, contract: Contract) -> Callable[..., Any]:

@@ -317,8 +317,12 @@ class Kernel:
         self.emit("on_gateway_stop", events.GatewayStopping(time=time.time()))
         self.closing = True
         await self._dispatcher.drain(self.settings.stop_time_limit)
-        if not await self._delivery.drain(_DRAIN):
-            _log.warning("observers did not take every event within %g s", _DRAIN)
+        async with trio.open_nursery() as nursery:
+            if not self._delivery.running:  # its task was cancelled together with the one that holds the kernel
+                nursery.start_soon(self._delivery.run)
+            if not await self._delivery.drain(_DRAIN):
+                _log.warning("observers did not take every event within %g s", _DRAIN)
+            nursery.cancel_scope.cancel()
         await self.plugins.close()
 
     def _check_settings(self, sources: list[discovery.Source]) -> None:

@@ -21,6 +21,7 @@ from .validate import Validator
 
 _SHORTLIST = 50
 _REFERENCED = 3
+_ALIKE = 0.6
 Progress = Callable[[str, float, float | None, str], None]
 """What hears of progress: the model's call id, done, total, text. Called from any thread."""
 Run = Callable[["Offer", Sequence[ToolCall], Progress | None], Awaitable[list[Answer]]]
@@ -196,11 +197,19 @@ class Offer:
 def nearest(name: str, names: Iterable[str]) -> tuple[str, ...]:
     """Up to three names that are like ``name``, in spelling or by its words."""
     folded = name[:100].lower()
-    everyone = sorted(names)
-    close = difflib.get_close_matches(folded, everyone, _REFERENCED, 0.6)
-    words = {word for word in folded.replace("-", "_").replace(".", "_").split("_") if len(word) > 2}
-    related = [other for other in everyone if words & set(other.lower().split("_"))]
-    return tuple(dict.fromkeys([*close, *related]))[:_REFERENCED]
+    words = _words(folded)
+    scored: list[tuple[float, str]] = []
+    for other in sorted(names):
+        shared = len(words & _words(other)) / len(words | _words(other)) if words else 0.0
+        matcher = difflib.SequenceMatcher(None, folded, other.lower())
+        alike = matcher.ratio() if matcher.real_quick_ratio() >= _ALIKE else 0.0
+        if shared or alike >= _ALIKE:
+            scored.append((-max(shared, alike), other))
+    return tuple(other for _, other in sorted(scored)[:_REFERENCED])
+
+
+def _words(name: str) -> set[str]:
+    return {word for word in name.lower().replace("-", "_").replace(".", "_").split("_") if len(word) > 2}
 
 
 class Offering:

@@ -415,7 +415,10 @@ class Plugins:
         plugin.enter("hooks")
         specs = self._relay.specs_of(plugin.name, plugin.implementer)
         if specs is not None:
-            self._relay.declare(plugin.name, specs)
+            for other, error in self._relay.declare(plugin.name, specs):
+                self._quarantine(self._plugins[other], "hooks", error.what, error.remedy, error)
+                self._plugins[other].stopping.set()
+                self._services.withdraw(other)
 
     def _register(self, plugin: Plugin) -> None:
         plugin.enter("hooks")
@@ -451,6 +454,7 @@ class Plugins:
         if failure is not None:
             self._relay.unregister(plugin.name)
             self._services.withdraw(plugin.name)
+            failure = hooks.innermost(failure)
             said = failure.what if isinstance(failure, ToolkeelError) else describe(failure)
             self._quarantine(plugin, "start", said, getattr(failure, "remedy", ""), failure)
 
@@ -538,7 +542,7 @@ class Plugins:
         if plugin.active:
             self._relay.unregister(plugin.name)
             self._quarantine(
-                plugin, stage, f"{hook}: {reason}", f"Mend it, then: toolkeel plugins reload {plugin.name}"
+                plugin, stage, f"{hook}: {reason}", "Mend it, then start again, or reload it where a gateway runs"
             )
             self._services.withdraw(plugin.name)
             plugin.stopping.set()
