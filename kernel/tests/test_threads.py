@@ -13,7 +13,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from toolkeel import Call, Result, Scope, ToolCall, ToolContext, tool
-from toolkeel.testing import kernel_with
+from toolkeel.testing import check_plugin, kernel_with
 
 MakePlugin = Callable[..., ModuleType]
 
@@ -336,3 +336,32 @@ async def test_a_variable_that_a_sync_tool_sets_stays_in_its_thread(make_plugin:
     async with kernel_with(make_plugin(change)) as kit:
         answers = await kit.batch([("change", {})] * 20)
     assert {answer.text for answer in answers} == {"nobody's"}
+
+
+@pytest.mark.parametrize("hook", ["rewrite_tool_call", "authorize_tool_call", "around_tool_call"])
+async def test_the_conformance_kit_finds_a_hook_that_leaves_a_context_variable_set(
+    make_plugin: MakePlugin, hook: str
+) -> None:
+    async def rewrite_tool_call(call: Call) -> None:
+        REQUEST.set("left behind")
+
+    async def authorize_tool_call(call: Call) -> None:
+        REQUEST.set("left behind")
+
+    async def around_tool_call(call: Call, call_next: Callable[[], Awaitable[Result]]) -> Result:
+        REQUEST.set("left behind")
+        return await call_next()
+
+    async def tidy(call: Call, call_next: Callable[[], Awaitable[Result]]) -> Result:
+        token = REQUEST.set("for a while")
+        try:
+            return await call_next()
+        finally:
+            REQUEST.reset(token)
+
+    untidy = [one for one in (rewrite_tool_call, authorize_tool_call, around_tool_call) if one.__name__ == hook]
+    tidy.__name__ = "around_tool_call"
+    faults = await check_plugin(make_plugin(name="untidy", hooks=untidy))
+    assert [fault.where for fault in faults if "context variable" in fault.what] == [hook]
+    assert REQUEST.get() == "nobody's"
+    assert await check_plugin(make_plugin(name="tidy", hooks=[tidy])) == []
