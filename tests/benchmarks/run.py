@@ -99,8 +99,8 @@ def calls(samples: Samples) -> Section:
     text = (
         "Trivial async tools (`add(a: int, b: int)`), called through every stage: offered, arguments decoded from JSON "
         "and validated, planned, run in the pool under a time limit, rendered, recorded. The six plugins are two that "
-        "decide, two that wrap each call, and two that observe its start and its end. Processor time of the process; "
-        "on a machine with nothing else to do it equals the clock's, which the notes give."
+        "decide, two that wrap each call, and two that observe each call's end, and do no work of their own. Processor time of "
+        "the process; on a machine with nothing else to do it equals the clock's, which the notes give."
     )
     return Section(
         "Calls",
