@@ -31,9 +31,11 @@ class Answers:
         entry = live.entry
         if not text or len(text) > self._settings.max_result_chars or entry is None or entry.tool.spill == "always":
             return False
-        text = encodable(text)
+        if not text.isascii():
+            text = encodable(text)
         live.delivering = True
-        live.answer = Answer(live.model_id, live.name, live.status, text, cast("Result", result), live.record())
+        record = live.record_at_end or live.record()
+        live.answer = Answer(live.model_id, live.name, live.status, text, cast("Result", result), record)
         return True
 
     async def make(self, live: Live) -> None:
@@ -51,7 +53,8 @@ class Answers:
             text, ref = await self._shortened(live, text, limit, spill)
         text = encodable(cast("str", text))
         shown = result if not ref or isinstance(result, Media) else Text(text)
-        live.answer = Answer(live.model_id, live.name, live.status, text or rendering.EMPTY, shown, live.record(), ref)
+        record = live.record_at_end or live.record()
+        live.answer = Answer(live.model_id, live.name, live.status, text or rendering.EMPTY, shown, record, ref)
 
     async def _shortened(self, live: Live, text: str | bytes, limit: int, spill: str) -> tuple[str, str]:
         if isinstance(text, bytes) and len(text) <= limit and spill != "always":

@@ -18,12 +18,18 @@ FINAL: frozenset[Status] = frozenset({"completed", "failed", "refused", "cancell
 
 
 def frozen(value: Any) -> Any:
-    """A JSON value that nobody can change: mappings read-only, arrays as tuples."""
+    """A JSON value that nobody can change: mappings read-only, arrays as tuples.
+
+    A flat mapping is not copied: hand in one that is your own.
+    """
     if type(value) in _SCALARS:
         return value
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return MappingProxyType({key: i if type(i) in _SCALARS else frozen(i) for key, i in members.items()})
+        for item in members.values():
+            if type(item) not in _SCALARS:
+                return MappingProxyType({key: frozen(inner) for key, inner in members.items()})
+        return MappingProxyType(members)
     if isinstance(value, list):
         return tuple(frozen(item) for item in cast("list[Any]", value))
     return value
@@ -138,7 +144,7 @@ class Repair(msgspec.Struct, frozen=True):
     what: str
 
 
-class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
+class CallRecord(msgspec.Struct, frozen=True):
     """One state of one call, as observers and the audit get it. Times are seconds since the epoch, ``None`` until then.
 
     ``arguments`` are those that were authorised, frozen (``thawed`` gives plain JSON), or what the model sent where it
@@ -156,8 +162,8 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     principal: str
     role: str
-    parent: str = ""
     created: float
+    parent: str = ""
     started: float | None = None
     ended: float | None = None
     reason: str = ""

@@ -36,18 +36,19 @@ class Ledger:
         live.status = status
         live.ended = time.time()
         hookset = self._hooks()
+        record = live.record_at_end = live.record()
         if hookset.changed:
-            self.changed(live)
+            self._delivery.emit("on_call_changed", events.CallChanged(time=live.ended, record=record))
         if hookset.ended:
-            self._delivery.emit("on_tool_call_end", events.ToolCallEnded(time=live.ended, record=live.record()))
+            self._delivery.emit("on_tool_call_end", events.ToolCallEnded(time=live.ended, record=record))
 
     def starting(self, live: Live, hookset: HookSet) -> None:
         """Tell that a call runs from now on."""
+        record = live.record()
+        when = record.started or record.created
         if hookset.changed:
-            self.changed(live)
+            self._delivery.emit("on_call_changed", events.CallChanged(time=when, record=record))
         if hookset.starting:
-            record = live.record()
-            when = record.started or record.created
             self._delivery.emit("on_tool_call_start", events.ToolCallStarting(time=when, record=record))
 
     def changed(self, live: Live) -> None:

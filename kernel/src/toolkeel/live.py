@@ -6,7 +6,8 @@ import itertools
 import secrets
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .dispatch import Dispatcher
 
 FOREVER = float("inf")
-_PREFIX = secrets.token_hex(4)
+_PREFIX = secrets.token_hex(4) + "-"
 _ids = itertools.count(1)
 
 
@@ -34,6 +35,8 @@ class Live:
     started: float | None = None
     ended: float | None = None
     entry: Entry | None = None
+    values: Mapping[str, Any] = MappingProxyType({})
+    record_at_end: CallRecord | None = None
     repairs: tuple[Repair, ...] = ()
     reads: tuple[Key, ...] = ()
     writes: tuple[Key, ...] = ()
@@ -63,13 +66,13 @@ class Live:
     def __init__(self, batch: Batch, index: int, call: ToolCall) -> None:
         self.batch = batch
         self.index = index
-        self.id = f"{_PREFIX}-{next(_ids):x}"
-        self.model_id = encodable(call.id)
-        self.name = encodable(call.name)
+        self.id = _PREFIX + str(next(_ids))
+        name, model_id = call.name, call.id
+        self.name = name if name.isascii() else encodable(name)
+        self.model_id = model_id if model_id.isascii() else encodable(model_id)
         self.arguments: Any = call.arguments
-        if isinstance(call.arguments, str):
-            self.arguments = encodable(call.arguments)
-        self.values: dict[str, Any] = {}
+        if type(self.arguments) is str and not self.arguments.isascii():
+            self.arguments = encodable(self.arguments)
         self.created = time.time()
         if batch.parent is not None:
             self.parent = batch.parent.id
@@ -91,37 +94,38 @@ class Live:
         """The state of this moment, frozen."""
         request = self.batch.offer.request
         scope, principal = request.scope, request.principal
+        entry = self.entry
         return CallRecord(
-            id=self.id,
-            model_id=self.model_id,
-            tool=self.name,
-            plugin=self.entry.owner.name if self.entry else "",
-            arguments=self.arguments,
-            status=self.status,
-            agent=scope.agent,
-            session=scope.session,
-            principal=principal.name,
-            role=principal.role,
-            parent=self.parent,
-            created=self.created,
-            started=self.started,
-            ended=self.ended,
-            reason=encodable(self.reason),
-            refused_by=self.refused_by,
-            setting=self.setting,
-            repairs=self.repairs,
-            reads=self.reads,
-            writes=self.writes,
+            self.id,
+            self.model_id,
+            self.name,
+            entry.owner.name if entry is not None else "",
+            self.arguments,
+            self.status,
+            scope.agent,
+            scope.session,
+            principal.name,
+            principal.role,
+            self.created,
+            self.parent,
+            self.started,
+            self.ended,
+            self.reason if self.reason.isascii() else encodable(self.reason),
+            self.refused_by,
+            self.setting,
+            self.repairs,
+            self.reads,
+            self.writes,
         )
 
 
 class Batch:
     """The calls of one response: what is ready, who pulls."""
 
-    __slots__ = (
-        "calls", "dispatcher", "entered", "nursery", "offer", "parent", "progress", "pullers", "ready", "recruiting",
-        "session",
-    )  # fmt: skip
+    nursery: trio.Nursery | None = None
+    pullers = 0
+    recruiting = False
+    entered = False
 
     def __init__(
         self,
@@ -138,24 +142,16 @@ class Batch:
         self.session = offer.queue
         self.calls = [Live(self, index, call) for index, call in enumerate(calls)]
         self.ready: deque[Live] = deque()
-        self.pullers = 0
-        self.recruiting = False
-        self.entered = False
-        self.nursery: trio.Nursery | None = None
 
 
 class Puller(Watched):
     """A task that pulls ready calls and runs them one after another, in one slot of the pool."""
 
-    __slots__ = ("hook", "live", "regaining", "slot", "turn")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.live: Live | None = None
-        self.hook: Implementation | None = None
-        self.slot = False
-        self.turn = 0.0
-        self.regaining: trio.Event | None = None
+    live: Live | None = None
+    hook: Implementation | None = None
+    slot = False
+    turn = 0.0
+    regaining: trio.Event | None = None
 
     def wants_back(self, live: Live) -> bool:
         """Whether the slot that it lent out for a call is due again."""

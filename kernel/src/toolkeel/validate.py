@@ -46,28 +46,30 @@ class Validator:
         Raises:
             ArgumentError: one short text for the model: the argument, the expected type, the value's kind.
         """
+        check = self._check or self._compile()
+        repairs: list[Repair] = []
         try:
-            return self._validate(arguments)
+            decoded = _decode(arguments, repairs)
+            try:
+                return decoded, check(decoded), tuple(repairs)
+            except _Unfit as unfit:
+                return self._repaired(decoded, check, repairs, unfit)
         except RecursionError:
             raise ArgumentError("the arguments are nested too deeply", remedy="Send flatter arguments") from None
         except (ValueError, OverflowError, TypeError):  # what a program hands in may be no JSON at all
             raise ArgumentError("the arguments hold something that JSON cannot express") from None
 
-    def _validate(self, arguments: str | bytes | Mapping[str, Any] | None) -> tuple[Values, Values, tuple[Repair, ...]]:
-        check = self._check or self._compile()
-        repairs: list[Repair] = []
-        decoded = _decode(arguments, repairs)
+    def _repaired(
+        self, decoded: Values, check: Callable[[Values], Values], repairs: list[Repair], unfit: _Unfit
+    ) -> tuple[Values, Values, tuple[Repair, ...]]:
+        schema = self._tool.parameters
+        repaired = cast("Values", _Repairer(schema, repairs).mend(decoded, schema, "", 0))
+        if not repairs:
+            raise unfit.error(self._tool) from None
         try:
-            return decoded, check(decoded), tuple(repairs)
-        except _Unfit as unfit:
-            schema = self._tool.parameters
-            repaired = cast("Values", _Repairer(schema, repairs).mend(decoded, schema, "", 0))
-            if not repairs:
-                raise unfit.error(self._tool) from None
-            try:
-                return repaired, check(repaired), tuple(repairs)
-            except _Unfit as still:
-                raise still.error(self._tool) from None
+            return repaired, check(repaired), tuple(repairs)
+        except _Unfit as still:
+            raise still.error(self._tool) from None
 
     def _compile(self) -> Callable[[Values], Values]:
         signature = self._tool.signature
@@ -252,7 +254,7 @@ def _raw(tool: Tool) -> Callable[[Values], Values]:
 
     def check(values: Values) -> Values:
         if validator.is_valid(values):
-            return values
+            return cast("Values", thawed(values))  # apart from what hooks and records see
         raise _Unfit(fault for error in validator.iter_errors(values) for fault in _schema_faults(error, names))
 
     return check

@@ -19,12 +19,9 @@ _FOREVER = math.inf
 class Watched:
     """Work that the watch may end: it cancels ``scope`` once ``deadline`` is past, and sets ``overdue`` first."""
 
-    __slots__ = ("deadline", "overdue", "scope")
-
-    def __init__(self) -> None:
-        self.scope: trio.CancelScope | None = None
-        self.deadline = _FOREVER
-        self.overdue = False
+    scope: trio.CancelScope | None = None
+    deadline = _FOREVER
+    overdue = False
 
 
 class Watch:
