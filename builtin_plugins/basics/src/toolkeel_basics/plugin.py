@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from toolkeel import Scope, Tool, hookimpl
+from toolkeel import Tool, hookimpl
 
 
 @hookimpl
-def register_tools(scope: Scope) -> tuple[Tool, ...]:  # noqa: ARG001 - the tools are the same for every session
-    """Give calc, datetime, json_transform, regex and text_utils."""
+def register_tools() -> tuple[Tool, ...]:
+    """Give calc, datetime, json_transform, regex and text_utils: the same ones to every session."""
     from .tools import TOOLS
 
     return TOOLS

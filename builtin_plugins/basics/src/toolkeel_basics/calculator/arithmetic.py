@@ -202,7 +202,7 @@ class Arithmetic:
         if longest > MAX_BITS:
             return self._rounded_power(base, Fraction(exponent))
         self.pay(1 + int(longest / 1000) ** 2)
-        return base**exponent
+        return settled(base**exponent, "the power")
 
     def _rounded_power(self, base: Number, exponent: Number) -> Number:
         self.pay(150)

@@ -13,7 +13,7 @@ from toolkeel import ToolError
 
 from . import transcendental
 from .arithmetic import Arithmetic
-from .numbers import MAX_BITS, MAX_DIGITS, Number, digits_of_bits, log2, too_large
+from .numbers import MAX_BITS, MAX_DIGITS, Number, digits_of_bits, log2, settled, too_large
 
 Implementation = Callable[[Arithmetic, Sequence[Number]], Number]
 
@@ -142,7 +142,7 @@ def _nth_root(arithmetic: Arithmetic, number: Number, degree: int) -> Number:
 
 def _factorial(arithmetic: Arithmetic, arguments: Sequence[Number]) -> Number:
     number = _count(arguments[0], "factorial")
-    return Fraction(_product(arithmetic, "the factorial", _log2_factorial(number), math.factorial, number))
+    return _product(arithmetic, "the factorial", _log2_factorial(number), math.factorial, number)
 
 
 def _comb(arithmetic: Arithmetic, arguments: Sequence[Number]) -> Number:
@@ -154,7 +154,7 @@ def _comb(arithmetic: Arithmetic, arguments: Sequence[Number]) -> Number:
     # Beyond a float's precision the difference is noise; there the size is that of total**chosen / chosen!.
     if total > 10**12:
         size = min(chosen, _HUGE) * math.log2(total) - _log2_factorial(chosen)
-    return Fraction(_product(arithmetic, "the number of combinations", size, math.comb, total, chosen))
+    return _product(arithmetic, "the number of combinations", size, math.comb, total, chosen)
 
 
 def _perm(arithmetic: Arithmetic, arguments: Sequence[Number]) -> Number:
@@ -164,18 +164,18 @@ def _perm(arithmetic: Arithmetic, arguments: Sequence[Number]) -> Number:
     size = _log2_factorial(total) - _log2_factorial(total - chosen)
     if total > 10**12:
         size = min(chosen, _HUGE) * math.log2(total)
-    return Fraction(_product(arithmetic, "the number of permutations", size, math.perm, total, chosen))
+    return _product(arithmetic, "the number of permutations", size, math.perm, total, chosen)
 
 
 def _log2_factorial(number: int) -> float:
     return math.lgamma(min(number, _HUGE) + 1) / math.log(2)
 
 
-def _product(arithmetic: Arithmetic, what: str, size: float, function: Callable[..., int], *arguments: int) -> int:
+def _product(arithmetic: Arithmetic, what: str, size: float, function: Callable[..., int], *arguments: int) -> Number:
     if size > MAX_BITS:
         raise too_large(what, digits_of_bits(size))
     arithmetic.pay(5 + 8 * int(size / 1000) ** 2)
-    return function(*arguments)
+    return settled(Fraction(function(*arguments)), what)
 
 
 def _gcd(arithmetic: Arithmetic, arguments: Sequence[Number]) -> Number:

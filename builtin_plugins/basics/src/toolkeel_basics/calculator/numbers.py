@@ -20,6 +20,7 @@ RELIABLE = 54
 """Significant digits that are taken as right: what differs only beyond them is equal, and their difference is 0."""
 
 _BITS_PER_DIGIT = math.log2(10)
+_LIMIT = 10**MAX_DIGITS
 
 
 def rounding_context(precision: int = PRECISION) -> Context:
@@ -34,7 +35,7 @@ def rounding_context(precision: int = PRECISION) -> Context:
 
 def too_large(what: str, digits: float, remedy: str = "Use smaller numbers") -> ToolError:
     """The error for a number beyond the limit: ``what`` is its subject, ``digits`` how many it would have."""
-    size = f"about {math.floor(digits) + 1:,}" if digits < 1e12 else f"more than {10**12:,}"
+    size = f"about {math.floor(digits + 1e-6) + 1:,}" if digits < 1e12 else f"more than {10**12:,}"
     return ToolError(f"{what} is too large: {size} digits, and the limit is {MAX_DIGITS:,}", remedy=remedy)
 
 
@@ -66,7 +67,9 @@ def settled(number: Number, what: str) -> Number:
     Raises:
         ToolError: the value is too large or too close to zero; ``what`` names it.
     """
-    if isinstance(number, Decimal) or bits(number) <= MAX_BITS:
+    if isinstance(number, Decimal) or bits(number) < MAX_BITS:
+        return number
+    if max(abs(number.numerator), number.denominator) < _LIMIT:
         return number
     magnitude = log2(number)
     if magnitude > MAX_BITS - 1:

@@ -181,7 +181,8 @@ class _Parser:
         percentages = self._is_percentage()
         while token := self._accept("+", "-"):
             right = self._product()
-            self.added_percent |= self._is_percentage() and not percentages
+            # 1 + 15% is 1.15 in either reading.
+            self.added_percent |= self._is_percentage() and not percentages and value != 1
             percentages &= self._is_percentage()
             operation = self.arithmetic.add if token.text == "+" else self.arithmetic.subtract
             value = self._at(token, operation, value, right)
