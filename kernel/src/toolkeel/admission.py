@@ -102,13 +102,13 @@ class Admission:
                 answer = await one.run_async(self._settings.hook_time_limit, call_of(live))
                 if answer is None:
                     continue
-                hooks.checked(one, answer, Mapping)
+                arguments = one.read(_arguments, answer)
             except HookFailure as failure:
                 self._report(failure)
                 self._ledger.refuse(live, f"{failure.what} in rewrite_tool_call, so the call was not run", one.plugin)
                 return
             live.call = None
-            if not self.validate(live, thawed(answer)):
+            if not self.validate(live, arguments):
                 return
 
 
@@ -128,6 +128,12 @@ def call_of(live: Live) -> Call:
             live.writes,
         )
     return live.call
+
+
+def _arguments(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, Mapping):
+        raise hooks.wrong(answer)
+    return cast("dict[str, Any]", thawed(answer))
 
 
 def _keys(found: Iterable[Any]) -> tuple[Key, ...]:

@@ -69,7 +69,13 @@ class Answers:
         if live.entry is not None and isinstance(live.arguments, Mapping):
             kind = rendering.media_type(cast("Result", live.result))
             spilled = await hooks.serve_async(
-                self._hooks()["spill_result"], self._report, Spilled, _SPILL_LIMIT, call_of(live), content, kind
+                self._hooks()["spill_result"],
+                self._report,
+                hooks.a(Spilled),
+                _SPILL_LIMIT,
+                call_of(live),
+                content,
+                kind,
             )
             if spilled is not None:
                 return spilled.text, spilled.ref

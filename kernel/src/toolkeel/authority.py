@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from trio.lowlevel import checkpoint_if_cancelled
 
 from . import hooks
 from .admission import call_of
 from .calls import Allow, Answered, Ask, Reason, Refuse
-from .hooks import HookFailure, HookSet, Implementation, Report
+from .hooks import HookFailure, HookSet, Report
 from .ledger import Ledger
 from .live import Live, Puller
 from .settings import KernelSettings
@@ -73,12 +73,12 @@ class Authority:
         for one in hookset.resolve:
             try:
                 said = await one.run_async(self._settings.ask_time_limit, call, tuple(asks))
-                answer = _checked_answer(one, said)
+                if said is None:
+                    continue
+                answer: Answered = one.read(_answered, said)
             except HookFailure as failure:
                 self._report(failure)
                 why = failure.what
-                continue
-            if answer is None:
                 continue
             if answer.allowed is True:
                 return answer
@@ -88,9 +88,10 @@ class Authority:
         return None
 
 
-def _checked_answer(one: Implementation, said: Any) -> Answered | None:
-    answer = cast("Answered | None", hooks.checked(one, said, (Answered, type(None))))
-    arguments: Any = answer.arguments if answer else None
+def _answered(answer: Any) -> Answered:
+    if not isinstance(answer, Answered):
+        raise hooks.wrong(answer)
+    arguments: Any = answer.arguments
     if arguments is not None and not isinstance(arguments, Mapping):
-        raise HookFailure(one.plugin, one.hook, f"gave a {type(arguments).__name__} for arguments")
+        raise hooks.wrong(arguments)
     return answer

@@ -21,6 +21,8 @@ from .outputs import Result
 
 _log = logging.getLogger("toolkeel")
 Report = Callable[["HookFailure"], None]
+Read = Callable[[Any], Any]
+Answers = list[tuple[str, Any]]
 CallNext = Callable[[], Awaitable[Result]]
 Blamed = list[tuple[BaseException, "HookFailure"]]
 
@@ -62,6 +64,15 @@ class Implementation(msgspec.Struct, frozen=True):
         if scope.cancel_called:  # also where the implementation swallowed the cancellation
             raise self.overdue(limit)
         return answer
+
+    def read(self, read: Read, answer: Any) -> Any:
+        """Take an answer as ``read`` says; whatever goes wrong becomes a ``HookFailure``."""
+        try:
+            return read(answer)
+        except HookFailure:
+            raise
+        except BaseException as error:
+            raise self.failure(error) from error
 
     def failure(self, error: BaseException) -> HookFailure:
         """What to record for an exception. An interrupt and a cancellation pass through."""
@@ -361,57 +372,55 @@ def _chosen(found: list[Implementation], chosen: str) -> list[Implementation]:
 # The verbs ---------------------------------------------------------------------------------------------------------
 
 
-def collect(implementations: Iterable[Implementation], report: Report, *arguments: object) -> list[tuple[str, Any]]:
-    """Every answer with its plugin; failures are reported and left out."""
-    answers: list[tuple[str, Any]] = []
-    for one in implementations:
-        try:
-            answer = one.run(*arguments)
-        except HookFailure as failure:
-            report(failure)
-            continue
-        if answer is not None:
-            answers.append((one.plugin, answer))
-    return answers
-
-
-async def collect_async(
-    implementations: Iterable[Implementation], report: Report, limit: float, *arguments: object
-) -> list[tuple[str, Any]]:
-    """Like ``collect``, each implementation with its time limit."""
-    answers: list[tuple[str, Any]] = []
-    for one in implementations:
-        try:
-            answer = await one.run_async(limit, *arguments)
-        except HookFailure as failure:
-            report(failure)
-            continue
-        if answer is not None:
-            answers.append((one.plugin, answer))
-    return answers
-
-
-def serve(implementations: Iterable[Implementation], report: Report, kind: type[Any] | None, *arguments: object) -> Any:
-    """The first answer of the right kind; a failure or a wrong kind is reported and the next one runs."""
+def collect(implementations: Iterable[Implementation], report: Report, read: Read, *arguments: object) -> Answers:
+    """Every answer with its plugin, as ``read`` takes it; failures are reported and left out."""
+    answers: Answers = []
     for one in implementations:
         try:
             answer = one.run(*arguments)
             if answer is not None:
-                return checked(one, answer, kind)
+                answers.append((one.plugin, one.read(read, answer)))
+        except HookFailure as failure:
+            report(failure)
+    return answers
+
+
+async def collect_async(
+    implementations: Iterable[Implementation], report: Report, read: Read, limit: float, *arguments: object
+) -> Answers:
+    """Like ``collect``, each implementation with its time limit."""
+    answers: Answers = []
+    for one in implementations:
+        try:
+            answer = await one.run_async(limit, *arguments)
+            if answer is not None:
+                answers.append((one.plugin, one.read(read, answer)))
+        except HookFailure as failure:
+            report(failure)
+    return answers
+
+
+def serve(implementations: Iterable[Implementation], report: Report, read: Read, *arguments: object) -> Any:
+    """The first answer that ``read`` takes; a failure is reported and the next one runs."""
+    for one in implementations:
+        try:
+            answer = one.run(*arguments)
+            if answer is not None:
+                return one.read(read, answer)
         except HookFailure as failure:
             report(failure)
     return None
 
 
 async def serve_async(
-    implementations: Iterable[Implementation], report: Report, kind: type[Any] | None, limit: float, *arguments: object
+    implementations: Iterable[Implementation], report: Report, read: Read, limit: float, *arguments: object
 ) -> Any:
     """Like ``serve``, each implementation with its time limit."""
     for one in implementations:
         try:
             answer = await one.run_async(limit, *arguments)
             if answer is not None:
-                return checked(one, answer, kind)
+                return one.read(read, answer)
         except HookFailure as failure:
             report(failure)
     return None
@@ -457,7 +466,7 @@ def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool, b
                 state = 2
 
         try:
-            return cast("Result", checked(one, await one.function(call, call_next), Result))
+            return cast("Result", one.read(_result, await one.function(call, call_next)))
         except BaseException as error:
             pass_through(error)
             if not any(raised is error for raised, _ in blamed):
@@ -467,9 +476,35 @@ def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool, b
     return run
 
 
-def checked(one: Implementation, answer: Any, kind: type[Any] | Any | None) -> Any:
-    """The answer, if it is of the kind that the hook promises; else a ``HookFailure``."""
-    text_for_names = kind is Sequence and isinstance(answer, (str, bytes))
-    if kind is not None and (text_for_names or not isinstance(answer, kind)):
-        raise HookFailure(one.plugin, one.hook, f"gave a {type(answer).__name__}, which the hook does not take")
+# How answers are read: whatever an answer does while it is read is its plugin's failure ------------------------------
+
+
+def as_it_is(answer: Any) -> Any:
+    """Any answer."""
     return answer
+
+
+def a(kind: type[Any] | Any) -> Read:
+    """An answer of one kind."""
+
+    def read(answer: Any) -> Any:
+        if not isinstance(answer, kind):
+            raise wrong(answer)
+        return answer
+
+    return read
+
+
+def names(answer: Any) -> list[str]:
+    """A sequence of names; what is no name in it is left out."""
+    if isinstance(answer, (str, bytes)) or not isinstance(answer, Sequence):
+        raise wrong(answer)
+    return [name for name in cast("Sequence[Any]", answer) if isinstance(name, str)]
+
+
+def wrong(answer: object) -> DefinitionError:
+    """What to raise for an answer of the wrong kind."""
+    return DefinitionError(f"gave a {type(answer).__name__}, which the hook does not take")
+
+
+_result = a(Result)

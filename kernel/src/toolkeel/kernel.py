@@ -429,9 +429,9 @@ class Kernel:
         hookset, limit, note = self.plugins.hooks, self.settings.hook_time_limit, self.plugins.note
         if not hookset["select_skills"]:
             return None
-        answers = await hooks.collect_async(hookset["rank_skills"], note, limit, request, skills)
-        ranked = [answer for _, answer in answers if isinstance(answer, Ranking)]
+        answers = await hooks.collect_async(hookset["rank_skills"], note, hooks.a(Ranking), limit, request, skills)
+        ranked = [answer for _, answer in answers]
         return cast(
             "Sequence[str] | None",
-            await hooks.serve_async(hookset["select_skills"], note, Sequence, limit, request, skills, ranked),
+            await hooks.serve_async(hookset["select_skills"], note, hooks.names, limit, request, skills, ranked),
         )

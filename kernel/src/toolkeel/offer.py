@@ -11,7 +11,7 @@ import msgspec
 
 from . import hooks, rendering
 from .calls import Answer, Reason, ToolCall
-from .hooks import HookFailure, HookSet, Implementation, Report
+from .hooks import HookFailure, HookSet, Report
 from .plugins import Plugin
 from .scope import Request
 from .selection import Pin, Ranking
@@ -24,6 +24,7 @@ _REFERENCED = 3
 _ALIKE = 0.6
 Progress = Callable[[str, float, float | None, str], None]
 """What hears of progress: the model's call id, done, total, text. Called from any thread."""
+Pins = dict[str, tuple[Pin, str]]
 Run = Callable[["Offer", Sequence[ToolCall], Progress | None], Awaitable[list[Answer]]]
 
 
@@ -187,8 +188,10 @@ class Offer:
 
     def explain(self, name: str) -> Explanation:
         """Why a tool is offered or not: each step that had a say."""
-        if name in self.table.entries:
-            return Explanation(name, name in self.names, self._steps.get(name, ()))
+        entry = self.table.entries.get(name)
+        if entry is not None:
+            given = Step("registry", passed=True, text=f"given by plugin {entry.owner.name!r}", by=entry.owner.name)
+            return Explanation(name, name in self.names, (given, *self._steps.get(name, ())))
         near = nearest(name, self.table.entries)
         step = Step("registry", passed=False, text="no active plugin gives a tool of this name to the session")
         return Explanation(name, offered=False, steps=(step,), nearest=near)
@@ -246,12 +249,9 @@ class Offering:
         if not optional:
             return tools
         admitted: dict[str, tuple[str, Reason]] = {}
-        for plugin, answer in hooks.collect(hookset["admit_tools"], self._report, optional, request):
-            if not isinstance(answer, Mapping):
-                self._report(HookFailure(plugin, "admit_tools", f"gave a {type(answer).__name__}"))
-                continue
-            for name, reason in cast("Mapping[str, Any]", answer).items():
-                admitted.setdefault(name, (plugin, _reason(reason)))
+        for plugin, answer in hooks.collect(hookset["admit_tools"], self._report, _reasons, optional, request):
+            for name, reason in answer.items():
+                admitted.setdefault(name, (plugin, reason))
         patterns = self._settings.optional
         for tool in optional:
             entry = trace.table.entries[tool.name]
@@ -271,8 +271,7 @@ class Offering:
         for one in hookset["withhold_tools"]:
             try:
                 answer = one.run(tuple(tools), request)
-                answer = hooks.checked(one, {} if answer is None else answer, Mapping)
-                said = _reasons(one, answer)
+                said: dict[str, Reason] = {} if answer is None else one.read(_reasons, answer)
             except HookFailure as failure:
                 self._report(failure)
                 text = f"every tool is withheld: {failure.what} in withhold_tools. An operator must mend it."
@@ -290,26 +289,23 @@ class Offering:
         offered = tuple(tools)
         by_name = {tool.name: tool for tool in tools}
         pins = await self._pins(request, offered, hookset, by_name)
-        for pin in pins:
-            trace.passed(pin.name, "pin", pin.reason)
+        for pin, plugin in pins.values():
+            trace.passed(pin.name, "pin", pin.reason, plugin)
         if hookset["select_tools"] or hookset["rank_tools"]:
-            ranked = [
-                answer if answer.source else msgspec.structs.replace(answer, source=plugin)
-                for plugin, answer in await hooks.collect_async(
-                    hookset["rank_tools"], self._report, limit, request, offered
-                )
-                if isinstance(answer, Ranking)
-            ]
+            rankings = await hooks.collect_async(
+                hookset["rank_tools"], self._report, hooks.a(Ranking), limit, request, offered
+            )
+            ranked = [one if one.source else msgspec.structs.replace(one, source=plugin) for plugin, one in rankings]
+            pinned = [pin for pin, _ in pins.values()]
             names = await hooks.serve_async(
-                hookset["select_tools"], self._report, Sequence, limit, request, offered, pins, ranked
+                hookset["select_tools"], self._report, hooks.names, limit, request, offered, pinned, ranked
             )
             if names is not None:
-                tools = self._narrowed(cast("Sequence[Any]", names), by_name, pins, trace, hookset)
-                tools = await self._reranked(tools, request, hookset, {pin.name for pin in pins})
+                tools = self._narrowed(names, by_name, pins, trace, hookset)
+                tools = await self._reranked(tools, request, hookset, pins)
         cap = self._settings.tool_limit
         if len(tools) > cap:
-            pinned = {pin.name for pin in pins}
-            order = sorted(range(len(tools)), key=lambda index: (tools[index].name not in pinned, index))[:cap]
+            order = sorted(range(len(tools)), key=lambda index: (tools[index].name not in pins, index))[:cap]
             kept = {tools[index].name for index in order}
             for tool in tools:
                 if tool.name not in kept:
@@ -320,53 +316,48 @@ class Offering:
 
     async def _pins(
         self, request: Request, offered: tuple[Tool, ...], hookset: HookSet, by_name: Mapping[str, Tool]
-    ) -> list[Pin]:
+    ) -> Pins:
         implementations = hookset["pin_tools"]
-        if not implementations:
-            return []
-        limit = self._settings.hook_time_limit
-        pins: dict[str, Pin] = {}
-        for one, answer in await hooks.collect_async(implementations, self._report, limit, request, offered):
-            try:
-                for pin in cast("Iterable[Any]", answer):
-                    if isinstance(pin, Pin) and pin.name in by_name:
-                        pins.setdefault(pin.name, pin)
-            except TypeError:
-                self._report(HookFailure(one, "pin_tools", f"gave a {type(answer).__name__}"))
-        return list(pins.values())
+        pins: Pins = {}
+        if implementations:
+            limit = self._settings.hook_time_limit
+            found = await hooks.collect_async(implementations, self._report, _read_pins, limit, request, offered)
+            for plugin, answer in found:
+                for pin in answer:
+                    if pin.name in by_name:
+                        pins.setdefault(pin.name, (pin, plugin))
+        return pins
 
     def _narrowed(
-        self, names: Sequence[Any], by_name: Mapping[str, Tool], pins: list[Pin], trace: _Trace, hookset: HookSet
+        self, names: list[str], by_name: Mapping[str, Tool], pins: Pins, trace: _Trace, hookset: HookSet
     ) -> list[Tool]:
         selector = hookset["select_tools"][0].plugin
-        chosen = dict.fromkeys(name for name in names if isinstance(name, str) and name in by_name)
-        for pin in pins:
-            chosen.setdefault(pin.name)
+        chosen = dict.fromkeys(name for name in names if name in by_name)
+        kept = {**chosen, **dict.fromkeys(pins)}
         for name in by_name:
             if name in chosen:
                 trace.passed(name, "selection", "was selected for this message", selector)
-            else:
+            elif name not in kept:
                 text = f"{name} was not selected for this message."
-                if "search_tools" in chosen:
+                if "search_tools" in kept:
                     text += " search_tools makes it callable."
                 trace.out(name, "selection", Reason(text, "selector", "selection"), selector)
-        return [by_name[name] for name in chosen]
+        return [by_name[name] for name in kept]
 
-    async def _reranked(self, tools: list[Tool], request: Request, hookset: HookSet, pinned: set[str]) -> list[Tool]:
+    async def _reranked(self, tools: list[Tool], request: Request, hookset: HookSet, pins: Pins) -> list[Tool]:
         implementations = hookset["rerank_tools"]
         if not implementations:
             return tools
-        shortlist = [tool for tool in tools if tool.name not in pinned][:_SHORTLIST]
+        shortlist = tuple(tool for tool in tools if tool.name not in pins)[:_SHORTLIST]
         limit = self._settings.hook_time_limit
-        names = await hooks.serve_async(implementations, self._report, Sequence, limit, request, tuple(shortlist))
+        names = await hooks.serve_async(implementations, self._report, hooks.names, limit, request, shortlist)
         if names is None:
             return tools
         by_name = {tool.name: tool for tool in tools}
-        order = dict.fromkeys(
-            n for n in cast("Sequence[Any]", names) if isinstance(n, str) and n in by_name and n not in pinned
-        )
-        first = [tool for tool in tools if tool.name in pinned]
-        return [*first, *(by_name[n] for n in order), *(t for t in tools if t not in first and t.name not in order)]
+        order = dict.fromkeys(name for name in names if name in by_name and name not in pins)
+        first = [tool for tool in tools if tool.name in pins]
+        rest = [tool for tool in tools if tool.name not in pins and tool.name not in order]
+        return [*first, *(by_name[name] for name in order), *rest]
 
 
 class _Trace:
@@ -393,11 +384,18 @@ class _Trace:
         return f"{last.stage}: {last.text}"
 
 
-def _reasons(one: Implementation, answer: Any) -> dict[str, Reason]:
-    try:
-        return {str(name): _reason(reason) for name, reason in answer.items()}
-    except Exception as error:
-        raise one.failure(error) from error
+def _read_pins(answer: Any) -> list[Pin]:
+    pins = list(answer)
+    for pin in pins:
+        if not isinstance(pin, Pin):
+            raise hooks.wrong(pin)
+    return pins
+
+
+def _reasons(answer: Any) -> dict[str, Reason]:
+    if not isinstance(answer, Mapping):
+        raise hooks.wrong(answer)
+    return {str(name): _reason(reason) for name, reason in cast("Mapping[Any, Any]", answer).items()}
 
 
 def _reason(value: object) -> Reason:

@@ -643,19 +643,21 @@ class Caller:
 
     def collect(self, hook: str, /, *arguments: object) -> list[tuple[str, Any]]:
         """See ``Hooks.collect``."""
-        return hooks.collect(self._plugins.hooks[hook], self._plugins.note, *arguments)
+        return hooks.collect(self._plugins.hooks[hook], self._plugins.note, hooks.as_it_is, *arguments)
 
     def serve(self, hook: str, /, *arguments: object) -> Any:
         """See ``Hooks.serve``."""
-        return hooks.serve(self._plugins.hooks[hook], self._plugins.note, None, *arguments)
+        return hooks.serve(self._plugins.hooks[hook], self._plugins.note, hooks.as_it_is, *arguments)
 
     async def collect_async(self, hook: str, /, *arguments: object) -> list[tuple[str, Any]]:
         """See ``Hooks.collect_async``."""
-        return await hooks.collect_async(self._plugins.hooks[hook], self._plugins.note, self._limit, *arguments)
+        implementations, note = self._plugins.hooks[hook], self._plugins.note
+        return await hooks.collect_async(implementations, note, hooks.as_it_is, self._limit, *arguments)
 
     async def serve_async(self, hook: str, /, *arguments: object) -> Any:
         """See ``Hooks.serve_async``."""
-        return await hooks.serve_async(self._plugins.hooks[hook], self._plugins.note, None, self._limit, *arguments)
+        implementations, note = self._plugins.hooks[hook], self._plugins.note
+        return await hooks.serve_async(implementations, note, hooks.as_it_is, self._limit, *arguments)
 
     async def notify(self, hook: str, /, *arguments: object) -> None:
         """See ``Hooks.notify``."""

@@ -21,6 +21,8 @@ _SLICE = 1_000
 _CHARS = 1_000_000
 _WORD = 1 << 63
 _DIGITS = 4_000
+_DEPTH = 254
+"""How deep orjson goes."""
 _SCALARS = (bool, float, type(None))
 
 
@@ -168,41 +170,43 @@ def _dump_slices(value: object) -> bytes:
     return b"".join(_pieces(value))
 
 
-def _pieces(value: object) -> Iterator[bytes]:
+def _pieces(value: object, depth: int = 0) -> Iterator[bytes]:
     """A value as pieces of JSON: what is small at once, the rest in slices, halved until they are small."""
+    if depth > _DEPTH:
+        raise TypeError("a value that is nested too deeply, or holds itself")
     if isinstance(value, Mapping) and not _small(cast("object", value)):
         pairs = iter(cast("Mapping[Any, Any]", value).items())
         mark = b"{"
         while part := dict(islice(pairs, _SLICE)):
             yield mark
-            yield from _members(part)
+            yield from _members(part, depth + 1)
             mark = b","
         yield b"}"
     elif isinstance(value, (list, tuple)) and not _small(cast("object", value)):
         items = cast("Sequence[Any]", value)
         for start in range(0, len(items), _SLICE):
             yield b"," if start else b"["
-            yield from _members(items[start : start + _SLICE])
+            yield from _members(items[start : start + _SLICE], depth + 1)
         yield b"]"
     else:
         yield to_json(cast("object", value))
 
 
-def _members(part: Sequence[Any] | dict[Any, Any]) -> Iterator[bytes]:
+def _members(part: Sequence[Any] | dict[Any, Any], depth: int) -> Iterator[bytes]:
     """The members of a slice with commas between, without its brackets."""
     if _small(part):
         yield _dump(part, "markdown")[1:-1]
     elif len(part) > 1:
         half = len(part) // 2
-        yield from _members(dict(islice(part.items(), half)) if isinstance(part, dict) else part[:half])
+        yield from _members(dict(islice(part.items(), half)) if isinstance(part, dict) else part[:half], depth)
         yield b","
-        yield from _members(dict(islice(part.items(), half, None)) if isinstance(part, dict) else part[half:])
+        yield from _members(dict(islice(part.items(), half, None)) if isinstance(part, dict) else part[half:], depth)
     elif isinstance(part, dict):
         [(key, item)] = part.items()
         yield _dump(_key(key), "markdown") + b":"
-        yield from _pieces(item)
+        yield from _pieces(item, depth)
     else:
-        yield from _pieces(part[0])
+        yield from _pieces(part[0], depth)
 
 
 def _key(key: object) -> str:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
+import trio
 
+from toolkeel.calls import Call
 from toolkeel.errors import ToolkeelError
 from toolkeel.kernel import Kernel
+from toolkeel.outputs import Result, Text
 from toolkeel.scope import Scope
-from toolkeel.tools import Tool
+from toolkeel.tools import Tool, ToolContext, raw_tool
 from toolkeel.validate import check_definition
 
-from .kit import kernel_with
+from .kit import Kit, kernel_with
 
 _DESCRIPTION_LIMIT = 2_048
 _PORTABLE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _PORTABLE_LENGTH = 64
+_PROBE_SECONDS = 5
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -42,6 +48,7 @@ async def check_plugin(plugin: object, *, settings: dict[str, Any] | None = None
     TK103 a name that some model providers refuse
     TK104 the schema does not compile
     TK105 a write tool declares no resource keys
+    TK201 a hook leaves a context variable set
     ===== =====================================================================
     """
     async with kernel_with(plugin, settings=settings, broken=True) as kit:
@@ -53,6 +60,7 @@ async def check_plugin(plugin: object, *, settings: dict[str, Any] | None = None
         faults += await _factories(kit.kernel, kit.session.scope)
         for tool in kit.offer.table.tools:
             faults += _tool(tool)
+        faults += await _variables(kit)
         return faults
 
 
@@ -81,3 +89,29 @@ def _tool(tool: Tool) -> Iterable[Fault]:
         yield Fault("TK104", where, str(error))
     if tool.effect != "read" and tool.writes is None:
         yield Fault("TK105", where, "declares no keys, so it runs alone in its group", "Pass writes= to @tool")
+
+
+async def _variables(kit: Kit) -> list[Fault]:
+    """Run each hook of a call once on a probe and compare the context variables before and after."""
+    probe = Call("probe", "probe", raw_tool("probe", "Probe.", {"type": "object"}, _probe, effect="read"), {},
+                 kit.offer.request, "probe")  # fmt: skip
+    faults: list[Fault] = []
+    for hook in ("rewrite_tool_call", "authorize_tool_call", "around_tool_call"):
+        for one in kit.kernel.hooks[hook]:
+            before = dict(contextvars.copy_context())
+            with suppress(Exception), trio.move_on_after(_PROBE_SECONDS):  # what it makes of a probe is its own affair
+                await (one.function(probe, _answer) if hook == "around_tool_call" else one.function(probe))
+            after = dict(contextvars.copy_context())
+            for variable in after:
+                if variable not in before or before[variable] is not after[variable]:
+                    what = f"leaves the context variable {variable.name!r} set"
+                    faults.append(Fault("TK201", hook, what, "Reset it in a finally clause"))
+    return faults
+
+
+async def _probe(_arguments: Mapping[str, Any], _context: ToolContext) -> str:
+    return ""
+
+
+async def _answer() -> Result:
+    return Text("")
