@@ -309,7 +309,7 @@ async def test_without_a_selector_every_tool_is_offered_by_name(make_plugin: Mak
     assert await offered(make_plugin(*reversed(TOOLS))) == sorted(names(TOOLS))
 
 
-@pytest.mark.requirement("O1", "R8")
+@pytest.mark.requirement("O1")
 async def test_a_selectors_order_is_kept_and_pins_are_added_and_doubles_dropped(make_plugin: MakePlugin) -> None:
     async def pin_tools() -> list[Pin]:
         return [Pin("calc", "always"), Pin("calc", "twice"), Pin("nowhere", "never")]
@@ -469,7 +469,7 @@ async def test_a_selector_that_is_not_active_leaves_every_tool_and_a_diagnostic(
         assert any("'rag' is not active" in text for text in kit.kernel.diagnostics())
 
 
-@pytest.mark.requirement("R8", "O1")
+@pytest.mark.requirement("O1")
 async def test_the_hard_cap_holds_with_selection_off_and_keeps_the_pins(make_plugin: MakePlugin) -> None:
     async def pin_tools() -> list[Pin]:
         return [Pin("tool_199", "always"), Pin("tool_150", "always")]
@@ -657,7 +657,7 @@ scripts = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.requirement("O1", "R8")
+@pytest.mark.requirement("O1")
 @settings(max_examples=120, deadline=None, derandomize=True, database=None)
 @given(scripts, st.none() | some, st.integers(1, 9), st.lists(st.sampled_from(["t1", "t[45]", "scripted"]), max_size=1))
 def test_whatever_plugins_answer_each_step_only_narrows(
