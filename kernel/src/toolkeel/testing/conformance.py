@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -96,16 +96,20 @@ async def _variables(kit: Kit) -> list[Fault]:
     probe = Call("probe", "probe", raw_tool("probe", "Probe.", {"type": "object"}, _probe, effect="read"), {},
                  kit.offer.request, "probe")  # fmt: skip
     faults: list[Fault] = []
+
+    async def try_out(hook: str, function: Callable[..., Any]) -> None:
+        before = dict(contextvars.copy_context())
+        with suppress(Exception), trio.move_on_after(_PROBE_SECONDS):  # what it makes of a probe is its own affair
+            await (function(probe, _answer) if hook == "around_tool_call" else function(probe))
+        for variable, value in contextvars.copy_context().items():
+            if variable not in before or before[variable] is not value:
+                what = f"leaves the context variable {variable.name!r} set"
+                faults.append(Fault("TK201", hook, what, "Reset it in a finally clause"))
+
     for hook in ("rewrite_tool_call", "authorize_tool_call", "around_tool_call"):
         for one in kit.kernel.hooks[hook]:
-            before = dict(contextvars.copy_context())
-            with suppress(Exception), trio.move_on_after(_PROBE_SECONDS):  # what it makes of a probe is its own affair
-                await (one.function(probe, _answer) if hook == "around_tool_call" else one.function(probe))
-            after = dict(contextvars.copy_context())
-            for variable in after:
-                if variable not in before or before[variable] is not after[variable]:
-                    what = f"leaves the context variable {variable.name!r} set"
-                    faults.append(Fault("TK201", hook, what, "Reset it in a finally clause"))
+            async with trio.open_nursery() as nursery:  # a task has variables of its own
+                nursery.start_soon(try_out, hook, one.function)
     return faults
 
 
