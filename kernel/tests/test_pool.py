@@ -212,9 +212,10 @@ async def test_two_large_batches_of_two_sessions_go_on_side_by_side(make_plugin:
 
     @tool(effect="read")
     async def mark(who: str) -> None:
-        """Note whose turn it was."""
+        """Note whose turn it was, and take some."""
         order.append(who)
-        await trio.lowlevel.checkpoint()
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
 
     async with (
         kernel_with(make_plugin(mark)) as kit,
@@ -224,9 +225,10 @@ async def test_two_large_batches_of_two_sessions_go_on_side_by_side(make_plugin:
     ):
         for session in (one, two):
             name = session.scope.session
-            nursery.start_soon(offered_calls, session, [ToolCall("mark", {"who": name}, "")] * 200)
-    first_half = order[:200]
-    assert 60 <= first_half.count("one") <= 140
+            nursery.start_soon(offered_calls, session, [ToolCall("mark", {"who": name}, "")] * 400)
+    assert 120 <= order[:400].count("one") <= 280
+    for start in range(0, 400, 50):
+        assert 3 <= order[start : start + 50].count("one") <= 47, "each has its turns all the time"
 
 
 async def test_sessions_are_served_in_turn_not_by_the_number_of_their_batches(make_plugin: MakePlugin) -> None:
@@ -278,19 +280,33 @@ async def test_a_puller_lets_other_tasks_run_between_quick_calls(make_plugin: Ma
         nursery.cancel_scope.cancel()
 
 
-async def test_a_single_call_is_a_checkpoint(make_plugin: MakePlugin) -> None:
+@pytest.mark.parametrize("name", ["quick", "nothing_of_this_name"])
+async def test_single_calls_in_a_row_let_other_tasks_run_and_each_may_be_cancelled(
+    make_plugin: MakePlugin, name: str
+) -> None:
+    turns = 0
+
     @tool(effect="read", inline=True)
     def quick() -> None:
         """Do nothing."""
 
-    async with kernel_with(make_plugin(quick)) as kit:
-        await kit.call("quick")
-        with trio.testing.assert_checkpoints():
-            await kit.call("quick")
-        with trio.testing.assert_checkpoints():
-            await kit.call("nothing_of_this_name")
-        with trio.testing.assert_checkpoints():
-            assert await kit.batch([]) == []
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with kernel_with(make_plugin(quick)) as kit, trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        limit = trio.current_time() + 0.1
+        while trio.current_time() < limit:
+            await kit.call(name)
+        assert turns >= 4
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await kit.call(name)
+        assert scope.cancelled_caught
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_caller_that_gives_up_waiting_leaves_its_place(make_plugin: MakePlugin) -> None:

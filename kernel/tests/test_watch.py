@@ -121,8 +121,9 @@ async def test_sync_code_that_blocks_the_loop_is_named_once_by_its_stack(caplog:
     finally:
         watchdog.stop()
     assert len(stacks) == 1, "once per stall"
-    assert "block_until" in stacks[0]
+    assert "test_sync_code_that_blocks_the_loop_is_named_once" in stacks[0]
     assert "the loop has been blocked" in caplog.text
+    assert "block_until" in caplog.text, "the log has the whole way down"
 
 
 async def test_a_loop_that_turns_is_left_in_peace(caplog: pytest.LogCaptureFixture) -> None:
