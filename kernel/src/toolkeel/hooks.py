@@ -109,13 +109,11 @@ def single_error() -> Generator[None]:
     try:
         yield
     except BaseExceptionGroup as error:
-        leaf: BaseException = error
-        while isinstance(leaf, BaseExceptionGroup):
-            group = cast("BaseExceptionGroup[BaseException]", leaf)
-            if len(group.exceptions) != 1:
-                raise
-            leaf = group.exceptions[0]
-        raise leaf from leaf.__cause__
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        if len(group.exceptions) != 1:
+            raise
+        only = group.exceptions[0]
+        raise only from only.__cause__
 
 
 def pass_through(error: BaseException) -> None:

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import trio
 
 from . import discovery, events, hooks
@@ -123,7 +124,7 @@ class Session:
         for plugin, answer in await self.kernel.hooks_for("prompt_sections", self.scope, request):
             try:
                 sections = (answer,) if isinstance(answer, PromptSection) else tuple(cast("Iterable[Any]", answer))
-                if not all(isinstance(section, PromptSection) and section.layer in _LAYERS for section in sections):
+                if not all(_is_section(section) for section in sections):
                     raise TypeError("gave something that is no prompt section")
             except Exception as error:  # noqa: BLE001 - recorded; the others count
                 self.kernel.plugins.note(HookFailure(plugin, "prompt_sections", hooks.describe(error)))
@@ -136,6 +137,13 @@ class Session:
     ) -> list[Answer]:
         """Offer and call in one step: for callers that keep no offer."""
         return await (await self.offer(request)).call(calls, progress=progress)
+
+
+def _is_section(value: Any) -> bool:
+    if not isinstance(value, PromptSection) or value.layer not in _LAYERS:
+        return False
+    priority, name = cast("Any", value.priority), cast("Any", value.name)
+    return isinstance(priority, int) and isinstance(name, str)
 
 
 class Kernel:
@@ -430,7 +438,7 @@ class Kernel:
         if not hookset["select_skills"]:
             return None
         answers = await hooks.collect_async(hookset["rank_skills"], note, hooks.a(Ranking), limit, request, skills)
-        ranked = [answer for _, answer in answers]
+        ranked = [one if one.source else msgspec.structs.replace(one, source=plugin) for plugin, one in answers]
         return cast(
             "Sequence[str] | None",
             await hooks.serve_async(hookset["select_skills"], note, hooks.names, limit, request, skills, ranked),

@@ -387,7 +387,7 @@ class _Trace:
 def _read_pins(answer: Any) -> list[Pin]:
     pins = list(answer)
     for pin in pins:
-        if not isinstance(pin, Pin):
+        if not isinstance(pin, Pin) or not isinstance(cast("Any", pin.name), str):
             raise hooks.wrong(pin)
     return pins
 
