@@ -19,7 +19,7 @@ from pathlib import Path
 
 import environments
 import startup
-from table import Row, Section, as_markdown, as_text, figure
+from table import Row, Section, as_markdown, as_text, figure, paragraph
 
 Samples = dict[str, list[tuple[float, float]]]
 """Figure → (seconds of processor time, seconds on the clock), one pair a round."""
@@ -99,8 +99,8 @@ def calls(samples: Samples) -> Section:
     text = (
         "Trivial async tools (`add(a: int, b: int)`), called through every stage: offered, arguments decoded from JSON "
         "and validated, planned, run in the pool under a time limit, rendered, recorded. The six plugins are two that "
-        "decide, two that wrap each call, and two that observe each call's end, and do no work of their own. Processor time of "
-        "the process; on a machine with nothing else to do it equals the clock's, which the notes give."
+        "decide, two that wrap each call, and two that observe each call's end, and do no work of their own. Processor "
+        "time of the process; on a machine with nothing else to do it equals the clock's, which the notes give."
     )
     return Section(
         "Calls",
@@ -132,7 +132,7 @@ def workers(samples: Samples) -> Section:
         "×",
         1.2,
         median=statistics.median(one / other for one, other in zip(ours, bare, strict=True)),
-        note=f"{figure(min(ours) * 1e3, 'ms')} against {figure(min(bare) * 1e3, 'ms')}",
+        note=f"{spent(min(ours))} against {spent(min(bare))}",
     )
     return Section("Waiting", text, [ratio])
 
@@ -189,7 +189,7 @@ def starting(quick: bool) -> Section:
 
     def ratio(name: str, ours: str, theirs: str) -> Row:
         one, other = taken[ours], taken[theirs]
-        note = f"{figure(one * 1e3, 'ms')} against {figure(other * 1e3, 'ms')}"
+        note = f"{spent(one)} against {spent(other)}"
         return Row(name, one / other, "×", 1.2, note=note)
 
     rows = [
@@ -207,6 +207,12 @@ def starting(quick: bool) -> Section:
         Row("heavy modules that `toolkeel tools` imports", len(commanded), "", 0, note=", ".join(commanded)),
     ]
     return Section("Starting", text, rows)
+
+
+def spent(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    word, factor = MICRO if seconds < 1e-3 else MILLI
+    return figure(seconds * factor, word)
 
 
 # Peers -------------------------------------------------------------------------------------------------------------
@@ -243,21 +249,22 @@ COMPARED = (
 
 def peers(samples: Samples, measured: bool) -> Section:
     """The peers' figures as multiples of ours."""
-    text = (
-        "How many times as long a peer takes as toolkeel, in the same run, in processor time: the best rounds "
-        "compared, and the median of the rounds' own ratios. The same tool, async and typed; each peer gets arguments "
-        "in the form it takes (JSON text for toolkeel and the OpenAI agents SDK, a decoded mapping for the others). "
-        "toolkeel's figure holds every stage of a call; like it are the servers' `call_tool`, `ToolNode` and the "
-        "agents' runs, which look a tool up, validate, run, catch and answer. A run of an agent also builds messages, "
-        "so that its figure is what further calls add to a run. Under 1 toolkeel loses: invoking a function after "
-        "validating its arguments, with no pool, no limit and no record (`on_invoke_tool`), costs less than a call "
-        "through stages. None of these bounds how many calls run at once unless asked to."
-    )
     rows = [
         compared(samples, f"{what}: {name}", ours, peer, limit, measured)
         for ours, what, others in COMPARED
         for peer, name, limit in others
     ]
+    slower = [row.name for row in rows if row.value is not None and row.value < 1]
+    text = (
+        "How many times as long a peer takes as toolkeel, in the same run, in processor time: the best rounds "
+        "compared, and the median of the rounds' own ratios. The same tool, async and typed; each peer gets arguments "
+        "in the form it takes (JSON text for toolkeel and the OpenAI agents SDK, a decoded mapping for the others). "
+        "toolkeel's figure holds every stage of a call; the nearest to it are `ToolNode` and the agents' runs, which "
+        "look a tool up, validate, run, catch and answer. A run of an agent also has a cost of its own, so its figure "
+        "is what further calls add. A server's `call_tool` validates and runs; raw invocation only calls a function "
+        "whose arguments were validated: no pool, no time limit, no record, no refusal. Where a figure is under 1, "
+        "toolkeel is the slower one" + (f"; in this run: {'; '.join(slower)}." if slower else ".")
+    )
     return Section("Peers", text, rows)
 
 
@@ -267,7 +274,6 @@ def compared(samples: Samples, name: str, ours: str, peer: str, limit: float | N
         return Row(name, None, "×", limit, "at least", note="the peers were not run")
     mine = [processor for processor, _ in samples[ours]]
     other = [processor for processor, _ in samples[peer]]
-    word, factor = MICRO if min(other) < 1e-3 else MILLI
     return Row(
         name,
         min(other) / min(mine),
@@ -275,7 +281,7 @@ def compared(samples: Samples, name: str, ours: str, peer: str, limit: float | N
         limit,
         "at least",
         statistics.median(one / two for one, two in zip(other, mine, strict=True)),
-        f"{figure(min(other) * factor, word)} against {figure(min(mine) * factor, word)}",
+        f"{spent(min(other))} against {spent(min(mine))}",
     )
 
 
@@ -306,7 +312,7 @@ def outputs(quick: bool) -> Section:
 
 def whole_page(sections: list[Section], options: argparse.Namespace, python: Path | None, before: float) -> str:
     """The page docs/benchmarks.md."""
-    command = ["python", "tests/benchmarks/run.py", "--rounds", str(options.rounds)]
+    command = [".venv/bin/python", "tests/benchmarks/run.py", "--rounds", str(options.rounds)]
     command += ["--quick"] if options.quick else []
     command += ["--no-peers"] if python is None else []
     versions = environments.our_versions()
@@ -321,9 +327,11 @@ def whole_page(sections: list[Section], options: argparse.Namespace, python: Pat
         "",
         "# Benchmarks",
         "",
-        "toolkeel and its peers, measured side by side in one run on one machine. Values are the best of the rounds, "
-        "beside their median. A limit is a promise: ✓ says that this run kept it, ✗ that it did not. "
-        f"This run kept {held.count(True)} of {len(held)}.",
+        paragraph(
+            "toolkeel and its peers, measured side by side in one run on one machine. Values are the best of the "
+            "rounds, beside their median. A limit is a promise: ✓ says that this run kept it, ✗ that it did not. This "
+            f"run kept {held.count(True)} of {len(held)}."
+        ),
         "",
         "| | |",
         "|---|---|",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -79,11 +80,16 @@ def as_text(sections: Iterable[Section]) -> str:
     return "\n".join(parts)
 
 
+def paragraph(text: str) -> str:
+    """Running text in lines."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def as_markdown(sections: Iterable[Section]) -> str:
     """Sections as Markdown, each a heading, a sentence and a table."""
     parts: list[str] = []
     for section in sections:
-        parts += [f"## {section.title}", "", section.text, ""]
+        parts += [f"## {section.title}", "", paragraph(section.text), ""]
         parts += [f"| {' | '.join(HEAD)} |", "|---|---:|---:|---:|:---:|---|"]
         parts += [f"| {' | '.join(cell.replace('|', '/') for cell in cells(row))} |" for row in section.rows]
         parts.append("")
