@@ -93,6 +93,24 @@ async def test_the_number_of_workers_is_a_setting(make_plugin: MakePlugin) -> No
         works.gate.set()
 
 
+@pytest.mark.parametrize("size", [1, 2, 20])
+async def test_the_callers_task_is_the_first_worker_and_others_come_only_for_work(
+    make_plugin: MakePlugin, size: int
+) -> None:
+    tasks: list[trio.lowlevel.Task] = []
+
+    @tool(effect="read")
+    async def where() -> None:
+        """Note the task, and stay until no more begin by themselves."""
+        tasks.append(trio.lowlevel.current_task())
+        await wait_all_tasks_blocked()
+
+    async with kernel_with(make_plugin(where)) as kit:
+        await kit.batch([("where", {})] * size)
+    assert tasks[0] is trio.lowlevel.current_task()
+    assert len(set(tasks)) == min(size, 8)
+
+
 @pytest.mark.requirement("K8")
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100])
 async def test_answers_keep_the_models_order_whichever_call_ends_first(make_plugin: MakePlugin, count: int) -> None:
