@@ -285,7 +285,7 @@ async def test_a_tool_that_changes_its_arguments_does_not_change_the_record(make
     schema = {"type": "object", "properties": {"items": {"type": "array"}}}
     async with kernel_with(make_plugin(raw_tool("eat", "Eat.", schema, eat))) as kit:
         answer = await kit.call("eat", items=[1, 2])
-    assert answer.record.arguments == {"items": [1, 2]}
+    assert answer.record.arguments == {"items": (1, 2)}  # frozen
 
 
 # The listing -------------------------------------------------------------------------------------------------------
@@ -318,14 +318,6 @@ async def test_a_tool_without_presets_keeps_its_description(make_plugin: MakePlu
     assert listed["description"] == plain.description
 
 
-def very_large(number: int = 2**70) -> str:
-    return str(number)
-
-
-def endless(number: float = float("inf")) -> str:
-    return str(number)
-
-
 @pytest.mark.requirement("K5")
 @pytest.mark.parametrize("text", ["a lone \ud800 surrogate", "a \x00 byte", "line\nbreaks\u2028", "😀"])
 async def test_whatever_a_description_holds_the_listing_of_the_others_is_made(
@@ -341,15 +333,24 @@ async def test_whatever_a_description_holds_the_listing_of_the_others_is_made(
         assert "plain" in {listed["name"] for listed in json.loads(kit.offer.json())}
 
 
+def endless(number: float = float("inf")) -> str:
+    return str(number)
+
+
+def very_large(number: int = 2**70) -> str:
+    return str(number)
+
+
 @pytest.mark.requirement("K5")
-@pytest.mark.parametrize("function", [very_large, endless])
-async def test_a_default_that_json_cannot_write_is_left_out_of_the_listing(
-    make_plugin: MakePlugin, function: Callable[..., Any]
+@pytest.mark.parametrize(("function", "listed"), [(endless, None), (very_large, 2**70)])
+async def test_a_default_of_any_size_leaves_the_listing_whole_and_none_stands_for_infinity(
+    make_plugin: MakePlugin, function: Callable[..., Any], listed: int | None
 ) -> None:
     async with kernel_with(make_plugin(tool(function), plain)) as kit:
-        listed = {listed["name"]: listed for listed in json.loads(kit.offer.json())}
+        tools = {one["name"]: one for one in json.loads(kit.offer.json())}
         answer = await kit.call(function.__name__)
-    assert "default" not in listed[function.__name__]["parameters"]["properties"]["number"]
+    number = tools[function.__name__]["parameters"]["properties"]["number"]
+    assert number == ({"type": "number"} if listed is None else {"type": "integer", "default": listed})
     assert answer.text == str(function())
 
 
