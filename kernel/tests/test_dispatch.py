@@ -519,6 +519,26 @@ async def test_a_kernel_that_closes_lets_its_calls_end_and_starts_no_more(
     observer.check()
 
 
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_a_progress_listener_that_raises_hurts_no_call(make_plugin: MakePlugin, in_thread: bool) -> None:
+    def work(context: ToolContext) -> str:
+        """Work in steps."""
+        context.progress(1, 2)
+        return "done"
+
+    async def work_on_loop(context: ToolContext) -> str:
+        """Work in steps."""
+        return work(context)
+
+    def listen(*said: Any) -> None:
+        raise ValueError("the terminal is gone")
+
+    listened = tool(name="work")(work if in_thread else work_on_loop)
+    async with kernel_with(make_plugin(listened)) as kit:
+        [answer] = await kit.offer.call([ToolCall("work")], progress=listen)
+    assert (answer.status, answer.text) == ("completed", "done")
+
+
 async def test_a_result_may_be_any_typed_value(make_plugin: MakePlugin) -> None:
     @tool(effect="read")
     async def rows() -> Data:

@@ -277,6 +277,23 @@ async def test_records_and_hooks_see_the_keys_of_a_call(make_plugin: MakePlugin)
     assert (answer.record.reads, answer.record.writes) == seen[0]
 
 
+async def test_hooks_see_the_keys_of_an_undeclared_write_after_a_rewrite(make_plugin: MakePlugin) -> None:
+    seen: list[tuple[Key, ...]] = []
+
+    async def rewrite_tool_call(call: Call) -> None: ...
+
+    async def authorize_tool_call(call: Call) -> None:
+        seen.append(call.writes)
+
+    @tool
+    async def change() -> None:
+        """Change something."""
+
+    async with kernel_with(make_plugin(change, hooks=[rewrite_tool_call, authorize_tool_call])) as kit:
+        answer = await kit.call("change")
+    assert seen == [answer.record.writes] == [(("group", "tools"),)]
+
+
 # The planner, against the plain rule ---------------------------------------------------------------------------------
 
 PART = st.sampled_from("abc")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
@@ -358,6 +358,37 @@ async def test_an_offer_called_from_within_a_call_is_nested_too(make_plugin: Mak
             answer = await kit.call("agent")
         assert kit.kernel.load["free"] == 1
     assert answer.text == "0,1,2,3,4"
+
+
+@pytest.mark.parametrize("hook", ["authorize_tool_call", "around_tool_call"])
+async def test_a_decider_that_calls_a_tool_waits_for_no_slot_while_holding_one(
+    make_plugin: MakePlugin, hook: str
+) -> None:
+    @tool(effect="read")
+    async def work(number: int) -> int:
+        """Work."""
+        return number
+
+    async def judge(call: Call) -> None:
+        if call.tool.name == "work":
+            [answer] = await kit.offer.call([ToolCall("leaf", {"number": 7}, "")])
+            assert answer.text == "7"
+
+    async def authorize_tool_call(call: Call) -> None:
+        await judge(call)
+
+    async def around_tool_call(call: Call, call_next: Callable[[], Awaitable[Any]]) -> Any:
+        await judge(call)
+        return await call_next()
+
+    hooks = [one for one in (authorize_tool_call, around_tool_call) if one.__name__ == hook]
+    settings = {"kernel": {"workers": 2, "hook_time_limit": 60}}
+    async with kernel_with(make_plugin(work, leaf, hooks=hooks), settings=settings) as kit:
+        with trio.fail_after(10):
+            answers = await kit.batch([("work", {"number": number}) for number in range(8)])
+            alone = await kit.call("work", number=9)
+        assert kit.kernel.load["free"] == 2
+    assert [answer.text for answer in [*answers, alone]] == [*map(str, range(8)), "9"]
 
 
 async def test_a_sync_tool_calls_others_from_its_thread(make_plugin: MakePlugin) -> None:
