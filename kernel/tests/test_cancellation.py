@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import threading
@@ -14,6 +15,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from toolkeel import Answered, Ask, Call, Principal, Reason, Refuse, Result, ToolCall, ToolContext, tool
+from toolkeel.live import Live
 from toolkeel.testing import kernel_with
 
 MakePlugin = Callable[..., ModuleType]
@@ -277,6 +279,9 @@ async def test_two_hundred_requests_cancelled_at_random_leave_nothing_behind(
     assert given_up > 20
     statuses = {record.status for record in observer.ends}
     assert statuses == {"completed", "failed", "refused", "cancelled"}
+    gc.collect()
+    kept = [one for one in gc.get_objects() if type(one).__module__ == Live.__module__]
+    assert not kept, "nothing of a call outlives it"
     assert trio.lowlevel.current_statistics().tasks_living == tasks
     assert open_files() <= files
     with trio.fail_after(30):
