@@ -18,7 +18,7 @@ VOCABULARY = ["errors", "schema", "scope", "outputs", "skills", "selection", "to
 FLOORS = [
     {*VOCABULARY},
     {"hookspecs", "settings", "layers", "config", "manifest"},
-    {"pool", "watch", "hooks", "delivery", "discovery", "keys", "validate", "rendering"},
+    {"pool", "watch", "hooks", "onion", "delivery", "discovery", "keys", "validate", "rendering"},
     {"plugins", "offer", "live", "ledger", "admission", "authority", "running", "answers", "dispatch"},
     {"kernel"},
 ]

@@ -97,6 +97,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 Verdict = Allow | Refuse | Ask
+"""What a decider may answer."""
 
 
 class Answered(msgspec.Struct, frozen=True):

@@ -370,8 +370,12 @@ class Dispatcher:
             self._ledger.refuse(live, f"{failure.what} in {failure.hook}, so the call was not run", hook.plugin)
             return
         limit = self._limit(live)
-        if live.tool_returned:
-            text = f"{live.name} finished, but what wraps it gave no answer within {limit:g} s"
+        layer = live.onion.at if live.onion else None
+        if layer is not None:
+            failure = layer.overdue(limit)
+            self._report(failure)
+            done = "finished, but" if live.tool_returned else "was not run:"
+            text = f"{live.name} {done} {failure.what} in {failure.hook}"
         elif live.wants_thread:
             text = f"{live.name} was not run: no worker thread was free within {limit:g} s"
         elif live.abandoned:

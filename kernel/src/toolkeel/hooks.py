@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -14,17 +14,13 @@ import pluggy
 import trio
 
 from . import hookspecs
-from .calls import Call
 from .errors import DefinitionError, ToolkeelError
 from .hookspecs import PROJECT, Contract
-from .outputs import Result
 
 _log = logging.getLogger("toolkeel")
 Report = Callable[["HookFailure"], None]
 Read = Callable[[Any], Any]
 Answers = list[tuple[str, Any]]
-CallNext = Callable[[], Awaitable[Result]]
-Blamed = list[tuple[BaseException, "HookFailure"]]
 
 
 class HookFailure(ToolkeelError):
@@ -433,47 +429,6 @@ async def notify(implementations: Iterable[Implementation], report: Report, limi
             report(failure)
 
 
-def around(
-    implementations: tuple[Implementation, ...], call: Call, innermost: CallNext, repeatable: bool, blamed: Blamed
-) -> CallNext:
-    """The onion: outermost first. ``call_next`` may be awaited again, in turn, where ``repeatable``.
-
-    An exception travels outwards as it is, so that a retry may catch it; ``blamed`` gets who raised it first.
-    """
-    layer = innermost
-    for one in reversed(implementations):
-        layer = _layer(one, call, layer, repeatable, blamed)
-    return layer
-
-
-def _layer(one: Implementation, call: Call, inner: CallNext, repeatable: bool, blamed: Blamed) -> CallNext:
-    async def run() -> Result:
-        state = 0  # 0 not called, 1 running, 2 returned
-
-        async def call_next() -> Result:
-            nonlocal state
-            if state == 1 or (state == 2 and not repeatable):
-                why = (
-                    "while it still runs" if state == 1 else "a second time: the tool is neither a read nor idempotent"
-                )
-                raise HookFailure(one.plugin, one.hook, f"call_next was awaited {why}")
-            state = 1
-            try:
-                return await inner()
-            finally:
-                state = 2
-
-        try:
-            return cast("Result", one.read(_result, await one.function(call, call_next)))
-        except BaseException as error:
-            pass_through(error)
-            if not any(raised is error for raised, _ in blamed):
-                blamed.append((error, error if isinstance(error, HookFailure) else one.failure(error)))
-            raise
-
-    return run
-
-
 # How answers are read: whatever an answer does while it is read is its plugin's failure ------------------------------
 
 
@@ -494,15 +449,16 @@ def a(kind: type[Any] | Any) -> Read:
 
 
 def names(answer: Any) -> list[str]:
-    """A sequence of names; what is no name in it is left out."""
+    """A sequence of names."""
     if isinstance(answer, (str, bytes)) or not isinstance(answer, Sequence):
         raise wrong(answer)
-    return [name for name in cast("Sequence[Any]", answer) if isinstance(name, str)]
+    found = list(cast("Sequence[Any]", answer))
+    for name in found:
+        if not isinstance(name, str):
+            raise wrong(name)
+    return found
 
 
 def wrong(answer: object) -> DefinitionError:
     """What to raise for an answer of the wrong kind."""
     return DefinitionError(f"gave a {type(answer).__name__}, which the hook does not take")
-
-
-_result = a(Result)

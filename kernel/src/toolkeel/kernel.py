@@ -299,7 +299,7 @@ class Kernel:
 
     def diagnostics(self) -> tuple[str, ...]:
         """What an operator should know: doubled tool names, settings nobody reads, threads that never returned."""
-        found = [*self._problems]
+        found = [*self._problems, *self._offering.cut.values()]
         for setting, plugin in self.plugins.missing.items():
             found.append(f"{setting}: {plugin!r} is not active; the kernel's plain answer is used")
         for session in self._sessions:

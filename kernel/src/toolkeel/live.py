@@ -15,6 +15,7 @@ import trio
 from .calls import Answer, Call, CallRecord, Repair, Status, ToolCall, encodable
 from .hooks import Implementation
 from .offer import Entry, Offer, Progress
+from .onion import Onion
 from .outputs import Result
 from .tools import Key
 from .watch import Watched
@@ -49,6 +50,7 @@ class Live:
     parent = ""
     depth = 0
     puller: Puller | None = None
+    onion: Onion | None = None
     lent = 0
     remaining = FOREVER
     waits = 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, cast
 
 import msgspec
@@ -222,6 +224,7 @@ class Offering:
         self._settings = settings
         self._report = report
         self._run = run
+        self.cut: dict[str, str] = {}
 
     async def offer(self, session: Any, request: Request, table: Table, hookset: HookSet) -> Offer:
         """Make the offer of a request."""
@@ -303,16 +306,29 @@ class Offering:
             if names is not None:
                 tools = self._narrowed(names, by_name, pins, trace, hookset)
                 tools = await self._reranked(tools, request, hookset, pins)
+        return self._limited(tools, pins, trace, chosen=bool(hookset["select_tools"]))
+
+    def _limited(self, tools: list[Tool], pins: Pins, trace: _Trace, *, chosen: bool) -> list[Tool]:
+        """At most so many tools: pins first, then as the selector ordered, or in fair shares of the plugins."""
         cap = self._settings.tool_limit
-        if len(tools) > cap:
-            order = sorted(range(len(tools)), key=lambda index: (tools[index].name not in pins, index))[:cap]
-            kept = {tools[index].name for index in order}
-            for tool in tools:
-                if tool.name not in kept:
-                    text = f"{tool.name} is over the limit of {cap} tools."
-                    trace.out(tool.name, "limit", Reason(text, "kernel.tool_limit", "limit"))
-            tools = [tool for tool in tools if tool.name in kept]
-        return tools
+        if len(tools) <= cap:
+            return tools
+        pinned = [tool for tool in tools if tool.name in pins]
+        rest = [tool for tool in tools if tool.name not in pins]
+        first = [*pinned, *(rest if chosen else _in_turns(rest, trace.table))][:cap]
+        kept = {tool.name for tool in first}
+        cut: Counter[str] = Counter()
+        for tool in tools:
+            if tool.name not in kept:
+                cut[trace.table.entries[tool.name].owner.name] += 1
+                text = f"{tool.name} is over the limit of {cap} tools."
+                trace.out(tool.name, "limit", Reason(text, "kernel.tool_limit", "limit"))
+        gives = Counter(entry.owner.name for entry in trace.table.entries.values())
+        self.cut = {
+            plugin: f"plugin {plugin!r} gives {gives[plugin]:,} tools; kernel.tool_limit ({cap}) cut {count:,} of them"
+            for plugin, count in cut.items()
+        }
+        return [tool for tool in tools if tool.name in kept]
 
     async def _pins(
         self, request: Request, offered: tuple[Tool, ...], hookset: HookSet, by_name: Mapping[str, Tool]
@@ -382,6 +398,15 @@ class _Trace:
             return f"given by plugin {self.table.entries[name].owner.name!r}; nothing narrows the offer"
         last = next((step for step in reversed(steps) if step.stage in ("pin", "selection", "optional")), steps[-1])
         return f"{last.stage}: {last.text}"
+
+
+def _in_turns(tools: list[Tool], table: Table) -> list[Tool]:
+    """The tools of all plugins in turns, so that none drives out the others."""
+    by_plugin: dict[str, list[Tool]] = {}
+    for tool in tools:
+        by_plugin.setdefault(table.entries[tool.name].owner.name, []).append(tool)
+    turns = zip_longest(*by_plugin.values())
+    return [tool for turn in turns for tool in turn if tool is not None]
 
 
 def _read_pins(answer: Any) -> list[Pin]:

@@ -350,7 +350,7 @@ class Plugins:
             remedy = getattr(error, "remedy", "") or _remedy(plugin, error)
             said = getattr(error, "what", "") if isinstance(error, DefinitionError) else describe(error)
             if isinstance(error, HookFailure):
-                said = error.what.partition(": ")[2]
+                said = f"{error.hook}: {error.what.partition(': ')[2]}"
             self._quarantine(plugin, plugin.stage, said, remedy, error)
 
     def _import(self, plugin: Plugin) -> None:
@@ -505,7 +505,8 @@ class Plugins:
             scope.shield = True
             try:
                 await cast("Any", plugin.implementer).plugin_stop()
-            except Exception as error:  # noqa: BLE001 - recorded with the plugin
+            except BaseException as error:  # noqa: BLE001 - recorded with the plugin
+                hooks.pass_through(error)
                 self.note(HookFailure(plugin.name, "plugin_stop", describe(error)))
         if scope.cancelled_caught:
             limit = self._settings.stop_time_limit
@@ -530,7 +531,7 @@ class Plugins:
             answers += attempt.answers
             failures = attempt.failures
             todo = todo[attempt.done :]
-            if not finished:
+            if not finished and todo:
                 one, plugin = todo.pop(0)
                 failures.append((plugin, one.overdue(self._settings.register_time_limit)))
             for plugin, failure in failures:

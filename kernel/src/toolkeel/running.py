@@ -18,6 +18,7 @@ from .errors import ToolError
 from .hooks import HookSet, Report, describe
 from .live import Live
 from .offer import Entry
+from .onion import Onion
 from .outputs import Failure, Result
 from .scope import Principal, Request, Scope
 from .services import Services
@@ -46,19 +47,17 @@ class Runner:
     async def wrapped(self, live: Live, hookset: HookSet) -> Result:
         """Run the tool inside the around hooks."""
         tool = cast("Entry", live.entry).tool
-        blamed: hooks.Blamed = []
-        layers = hooks.around(
+        onion = live.onion = Onion(
             hookset.around,
             call_of(live),
             partial(self.tool, live),
-            tool.effect == "read" or tool.idempotent,
-            blamed,
+            repeatable=tool.effect == "read" or tool.idempotent,
         )
         try:
-            return await layers()
+            return await onion.run()
         except BaseException as error:  # noqa: BLE001 - it is the call's failure
             hooks.pass_through(error)
-            failure = next(found for raised, found in blamed if raised is error)
+            failure = onion.failure(error)
             self._report(failure)
         done = f"{live.name} finished, but " if live.tool_returned else ""
         again = ". Do not repeat it" if live.tool_returned and tool.effect != "read" else ""
