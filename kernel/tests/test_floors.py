@@ -1,12 +1,13 @@
 """The floors of the kernel: what may import what.
 
-The design page's table has every module, and a test of the docs holds the code to it. Here stands what does not move when
-a module is split: the settled modules, their floors, and that no way round leads up.
+The design page's table has every module, and a test of the docs holds the code to it. Here stands what does not move
+when a module is split: the settled modules, their floors, and that no way round leads up.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.metadata
 import re
 import sys
@@ -36,6 +37,7 @@ ORDERED = [
 """Modules of one floor that have an order: none reaches one that stands after it."""
 
 
+@functools.cache
 def parsed(module: str) -> ast.Module:
     return ast.parse((SOURCE / f"{module}.py").read_text(encoding="utf-8"))
 
@@ -76,6 +78,7 @@ def outsiders(module: str) -> set[str]:
 MODULES = sorted(path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__")
 
 
+@functools.cache
 def reach() -> dict[str, set[str]]:
     """Each module with all that it imports, at once or by way of others."""
     found = {module: siblings(module) for module in MODULES}
