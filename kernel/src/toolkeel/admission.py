@@ -63,12 +63,12 @@ class Admission:
         """Find the resource keys; a key function that raises counts as undeclared."""
         entry = cast("Entry", live.entry)
         tool = entry.tool
+        live.call = None
         if tool.reads is None and tool.writes is None:
             if tool.effect != "read":
                 live.writes = (("group", entry.group),)
             return
         scope = live.batch.offer.request.scope
-        live.call = None
         try:
             live.reads = _keys(tool.reads(live.arguments, scope)) if tool.reads else ()
             live.writes = _keys(tool.writes(live.arguments, scope)) if tool.writes else ()

@@ -105,7 +105,7 @@ class Dispatcher:
     async def run(self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None = None) -> list[Answer]:
         """Run the calls of one response. The caller waits where the pool is full. See ``Offer.call``."""
         parent = _current.get()
-        if parent is not None and parent.status == "executing" and parent.batch.dispatcher is self:
+        if parent is not None and parent.runs and parent.batch.dispatcher is self:
             async with self.lent(parent):
                 return await self._run(offer, calls, progress, parent)
         if not self._pool.try_enter():
@@ -126,7 +126,7 @@ class Dispatcher:
     async def parked(self) -> AsyncGenerator[None]:
         """Give the current call's slot away while it waits for a model, a person or a child run."""
         live = _current.get()
-        if live is None or live.status != "executing":
+        if live is None or not live.runs:
             yield
             return
         async with self.lent(live):

@@ -22,11 +22,10 @@ from .dispatch import Dispatcher
 from .errors import Closed, DefinitionError, SettingsError
 from .hooks import HookFailure, HookSet, Relay
 from .hookspecs import Contract
-from .offer import Entry, Explanation, Offer, Offering, Progress, Table, build_table
+from .offer import Entry, Explanation, Offer, Offering, Progress, Table, build_table, read_ranking
 from .plugins import Caller, Plugins, known_sections
 from .pool import Pool
 from .scope import Format, Principal, Request, Scope
-from .selection import Ranking
 from .services import Services
 from .settings import KernelSettings
 from .skills import PromptSection, Skill
@@ -437,7 +436,7 @@ class Kernel:
         hookset, limit, note = self.plugins.hooks, self.settings.hook_time_limit, self.plugins.note
         if not hookset["select_skills"]:
             return None
-        answers = await hooks.collect_async(hookset["rank_skills"], note, hooks.a(Ranking), limit, request, skills)
+        answers = await hooks.collect_async(hookset["rank_skills"], note, read_ranking, limit, request, skills)
         ranked = [one if one.source else msgspec.structs.replace(one, source=plugin) for plugin, one in answers]
         return cast(
             "Sequence[str] | None",

@@ -80,6 +80,11 @@ class Live:
             self.parent = batch.parent.id
             self.depth = batch.parent.depth + 1
 
+    @property
+    def runs(self) -> bool:
+        """Whether its puller is at it now: its deciders, its layers or its tool."""
+        return self.puller is not None and self.puller.live is self
+
     def holds_up(self, other: Live) -> bool:
         """Whether another call waits for this one, directly or through others."""
         todo, seen = list(self.dependents), set[int]()

@@ -296,7 +296,7 @@ class Offering:
             trace.passed(pin.name, "pin", pin.reason, plugin)
         if hookset["select_tools"] or hookset["rank_tools"]:
             rankings = await hooks.collect_async(
-                hookset["rank_tools"], self._report, hooks.a(Ranking), limit, request, offered
+                hookset["rank_tools"], self._report, read_ranking, limit, request, offered
             )
             ranked = [one if one.source else msgspec.structs.replace(one, source=plugin) for plugin, one in rankings]
             pinned = [pin for pin, _ in pins.values()]
@@ -407,6 +407,13 @@ def _in_turns(tools: list[Tool], table: Table) -> list[Tool]:
         by_plugin.setdefault(table.entries[tool.name].owner.name, []).append(tool)
     turns = zip_longest(*by_plugin.values())
     return [tool for turn in turns for tool in turn if tool is not None]
+
+
+def read_ranking(answer: Any) -> Ranking:
+    """A ranking whose scores are a mapping."""
+    if not isinstance(answer, Ranking) or not isinstance(cast("Any", answer.scores), Mapping):
+        raise hooks.wrong(answer)
+    return answer
 
 
 def _read_pins(answer: Any) -> list[Pin]:

@@ -24,6 +24,7 @@ from .scope import Principal, Request, Scope
 from .services import Services
 from .settings import KernelSettings
 
+_log = logging.getLogger("toolkeel")
 Nested = Callable[[Live, str, Mapping[str, Any]], Awaitable[Result]]
 
 
@@ -157,7 +158,10 @@ class Context:
         """See ``ToolContext.progress``."""
         listener = self._live.batch.progress
         if listener is not None:
-            listener(self._live.model_id, done, total, text)
+            try:
+                listener(self._live.model_id, done, total, text)
+            except Exception as error:  # noqa: BLE001 - the listener is the caller's, not the tool's
+                _log.warning("a progress listener failed: %s", describe(error))
 
     def check_cancelled(self) -> None:
         """See ``ToolContext.check_cancelled``."""

@@ -228,8 +228,13 @@ _EFFECTS = ("read", "write", "destructive")
 
 def _check(tool: Tool) -> None:
     where = f"tool {tool.name!r}"
-    name = tool.name
-    if not name or len(name) > _NAME_LIMIT or not all(char.isalnum() or char in "_-." for char in name):
+    name: Any = tool.name
+    if (
+        not isinstance(name, str)
+        or not name
+        or len(name) > _NAME_LIMIT
+        or not all(char.isalnum() or char in "_-." for char in name)
+    ):
         raise DefinitionError(
             "a tool's name is 1 to 128 letters, digits, '_', '-' or '.'", where=where, remedy="Give it another name"
         )
