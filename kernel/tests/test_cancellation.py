@@ -153,6 +153,12 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+def living() -> set[int]:
+    """The live records of calls, their batches and pullers that somebody still holds."""
+    gc.collect()
+    return {id(one) for one in gc.get_objects() if type(one).__module__ == Live.__module__}
+
+
 @pytest.mark.requirement("K8")
 @pytest.mark.requirement("K13")
 @pytest.mark.parametrize("seed", range(3))
@@ -256,6 +262,7 @@ async def test_two_hundred_requests_cancelled_at_random_leave_nothing_behind(
             await trio.sleep(0)
         scope.cancel()
 
+    before = living()
     files, threads, tasks = open_files(), set(threading.enumerate()), trio.lowlevel.current_statistics().tasks_living
     try:
         async with kernel_with(make_plugin(*tools, hooks=hooks), observer) as kit:
@@ -279,9 +286,7 @@ async def test_two_hundred_requests_cancelled_at_random_leave_nothing_behind(
     assert given_up > 20
     statuses = {record.status for record in observer.ends}
     assert statuses == {"completed", "failed", "refused", "cancelled"}
-    gc.collect()
-    kept = [one for one in gc.get_objects() if type(one).__module__ == Live.__module__]
-    assert not kept, "nothing of a call outlives it"
+    assert living() <= before, "nothing of a call outlives it"
     assert trio.lowlevel.current_statistics().tasks_living == tasks
     assert open_files() <= files
     with trio.fail_after(30):
