@@ -226,9 +226,10 @@ class Stubborn:
 async def test_a_value_that_json_cannot_express_is_said_to_be_so_and_the_call_is_done(
     make_plugin: MakePlugin, value: Any
 ) -> None:
-    for holder in ([value], {"big": 2**70, "value": value}):
-        text = await written(make_plugin, holder)
-        assert text.startswith("give finished, but its result cannot be written as JSON")
+    async with kernel_with(make_plugin(giving([value], {"big": 2**70, "value": value}))) as kit:
+        for answer in await answers(kit, 2):
+            assert answer.status == "completed"
+            assert answer.text.startswith("give finished, but its result cannot be written as JSON")
 
 
 @pytest.mark.parametrize(
