@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -33,7 +33,9 @@ class Delivery(Watched):
         self._size = size
         self._limit = limit
         self._queue: deque[tuple[str, Event]] = deque()
-        self._pending: deque[tuple[Implementation, Event]] = deque()
+        self._event: Event | None = None
+        self._left: Iterator[Implementation] = iter(())
+        self._at: Implementation | None = None
         self._gate = EventGate()
         self._urgent = EventGate()
         self._parked = False
@@ -49,7 +51,7 @@ class Delivery(Watched):
     @property
     def idle(self) -> bool:
         """Whether every event was delivered."""
-        return not self._queue and not self._pending
+        return not self._queue and self._at is None
 
     def emit(self, hook: str, event: Event) -> None:
         """Queue an event for the observers of ``hook``. Never waits."""
@@ -91,30 +93,30 @@ class Delivery(Watched):
         return self.idle
 
     async def _deliver(self) -> None:
-        if self._pending:  # the first of them was overdue
-            self._struck(self._pending.popleft()[0])
+        if self._at is not None:  # it was overdue; the others of its event go on
+            self._struck(self._at)
         delivered = False
         while True:
-            while self._pending:
-                await self._tell(*self._pending[0])
+            for one in self._left:
+                self._at = one
+                await self._tell(one, self._event)
                 if self.overdue:  # the observer swallowed its time-out; the scope is spent all the same
                     return
-                self._pending.popleft()
+            self._at = None
             if self._room is not None and not self.full:
                 self._room.set()
                 self._room = None
-            if not self._queue:
-                if self._empty is not None:
-                    self._empty.set()
-                    self._empty = None
-                await self._rest(delivered)
-                delivered = False
+            if self._queue:
+                delivered = True
+                hook, self._event = self._queue.popleft()
+                self._left = iter(self._hooks()[hook])
                 continue
-            delivered = True
-            hook, event = self._queue.popleft()
-            for one in self._hooks()[hook]:
-                if self._strikes.get(one, 0) < _PATIENCE:
-                    self._pending.append((one, event))
+            self._watch.disarm(self)
+            if self._empty is not None:
+                self._empty.set()
+                self._empty = None
+            await self._rest(delivered)
+            delivered = False
 
     async def _rest(self, delivered: bool) -> None:
         """Wait for the next event: at first only for what is urgent, then for anything."""
@@ -127,17 +129,18 @@ class Delivery(Watched):
         await self._gate.wait()
         self._parked = False
 
-    async def _tell(self, one: Implementation, event: Event) -> None:
+    async def _tell(self, one: Implementation, event: Event | None) -> None:
+        strikes = self._strikes
+        if strikes and strikes.get(one, 0) >= _PATIENCE:
+            return
         self._watch.arm(self, self._limit)
         try:
             await one.function(event)
         except BaseException as error:  # noqa: BLE001 - failure() lets interrupts and cancellation through
             self._report(one.failure(error))
         else:
-            if self._strikes and not self.overdue:
-                self._strikes.pop(one, None)
-        finally:
-            self._watch.disarm(self)
+            if strikes and not self.overdue:
+                strikes.pop(one, None)
 
     def _struck(self, one: Implementation) -> None:
         strikes = self._strikes[one] = self._strikes.get(one, 0) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import cast, get_args
 
 from . import hooks
 from .calls import Call
@@ -12,6 +12,7 @@ from .outputs import Result
 
 CallNext = Callable[[], Awaitable[Result]]
 _read = hooks.a(Result)
+_RESULTS = frozenset(get_args(Result))
 
 
 class Onion:
@@ -29,6 +30,7 @@ class Onion:
         self._call = call
         self._innermost = innermost
         self._repeatable = repeatable
+        self._returned = [False] * len(layers)
         self._raised: list[tuple[BaseException, HookFailure]] = []
 
     async def run(self) -> Result:
@@ -40,33 +42,38 @@ class Onion:
         return next(failure for raised, failure in self._raised if raised is error)
 
     async def _layer(self, index: int) -> Result:
-        if index == len(self._layers):
-            self.at = None
-            return await self._innermost()
-        one = self._layers[index]
-        state = "new"
-
-        async def call_next() -> Result:
-            nonlocal state
-            if state == "running" or (state == "returned" and not self._repeatable):
-                again = (
-                    "while it still runs"
-                    if state == "running"
-                    else "a second time: the tool is neither a read nor idempotent"
-                )
-                raise HookFailure(one.plugin, one.hook, f"call_next was awaited {again}")
-            state = "running"
-            try:
-                return await self._layer(index + 1)
-            finally:
-                state = "returned"
-                self.at = one
-
-        self.at = one
+        layers = self._layers
         try:
-            return cast("Result", one.read(_read, await one.function(self._call, call_next)))
+            if index == len(layers):
+                self.at = None
+                return await self._innermost()
+            one = self.at = layers[index]
+            result = await one.function(self._call, self._next(index))
+            return result if type(result) in _RESULTS else cast("Result", one.read(_read, result))
         except BaseException as error:
             hooks.pass_through(error)
-            if not any(raised is error for raised, _ in self._raised):
-                self._raised.append((error, error if isinstance(error, HookFailure) else one.failure(error)))
+            if index < len(layers) and not any(raised is error for raised, _ in self._raised):
+                failure = error if isinstance(error, HookFailure) else layers[index].failure(error)
+                self._raised.append((error, failure))
             raise
+        finally:
+            if index:
+                self._returned[index - 1] = True
+                self.at = layers[index - 1]
+
+    def _next(self, index: int) -> CallNext:
+        """The ``call_next`` of a layer: once, or again in turn where the tool may be repeated."""
+        called = False
+
+        def call_next() -> Awaitable[Result]:
+            nonlocal called
+            if called and not (self._repeatable and self._returned[index]):
+                one = self._layers[index]
+                returned = self._returned[index]
+                why = "a second time: the tool is neither a read nor idempotent" if returned else "while it still runs"
+                raise HookFailure(one.plugin, one.hook, f"call_next was awaited {why}")
+            called = True
+            self._returned[index] = False
+            return self._layer(index + 1)
+
+        return call_next
