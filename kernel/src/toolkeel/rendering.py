@@ -88,6 +88,10 @@ async def render(result: Result, form: Format) -> str | bytes:
 
 def to_json(value: object) -> bytes:
     """A value as compact JSON, whatever it holds that JSON can say."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:  # it holds something less usual
+        pass
     return _dump(value, "markdown")
 
 

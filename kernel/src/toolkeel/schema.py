@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import functools
 import inspect
 import math
 import re
@@ -10,7 +11,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -87,13 +88,47 @@ def read_signature(function: Callable[..., Any], context: type[Any]) -> Signatur
 def _hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
     target = function if inspect.isroutine(function) else getattr(function, "func", function)
     try:
-        return typing.get_type_hints(target, include_extras=True)
+        found = _own_hints(target) if isinstance(target, types.FunctionType) else None
+        return typing.get_type_hints(target, include_extras=True) if found is None else found
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise DefinitionError(
             f"an annotation cannot be resolved: {error}",
             where=where,
             remedy="Types of parameters must be importable at module level",
         ) from error
+
+
+def _own_hints(function: types.FunctionType) -> dict[str, Any] | None:
+    """What ``get_type_hints`` gives, at a third of its price; ``None`` where only it can tell."""
+    if hasattr(function, "__wrapped__"):
+        return None
+    hints: dict[str, Any] = {}
+    for name, annotation in function.__annotations__.items():
+        if name == "return":
+            continue
+        if isinstance(annotation, str):
+            annotation = eval(_compiled(annotation), function.__globals__)  # noqa: S307 - the author's own code
+        if not _is_resolved(annotation):
+            return None
+        hints[name] = type(None) if annotation is None else annotation
+    return hints
+
+
+@functools.lru_cache(maxsize=1_024)
+def _compiled(annotation: str) -> types.CodeType:
+    return compile(annotation, "<annotation>", "eval")
+
+
+def _is_resolved(annotation: Any) -> bool:
+    if isinstance(annotation, type):
+        return True
+    if isinstance(annotation, (str, typing.ForwardRef)):
+        return False
+    origin, arguments = cast("Any", get_origin(annotation)), get_args(annotation)
+    if origin is Literal:
+        return True
+    inner = arguments[:1] if origin is typing.Annotated else arguments
+    return all(_is_resolved(argument) for argument in inner)
 
 
 _SIMPLE: dict[Any, dict[str, Any]] = {
