@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from toolkeel import tool
@@ -72,10 +72,9 @@ def _terminating(number: Fraction) -> str | None:
 
 def _rounded(number: Decimal) -> str:
     """To 20 significant digits, in scientific notation where the plain one would be long."""
-    short = rounding_context(_SHOWN_DIGITS).plus(number)
+    short = number.normalize(Context(prec=_SHOWN_DIGITS))
     if not short:
         return "0"
-    short = short.normalize(rounding_context(_SHOWN_DIGITS))
     if -10 <= short.adjusted() < 2 * _SHOWN_DIGITS:
         return format(short, "f")
     return format(short, "e")
