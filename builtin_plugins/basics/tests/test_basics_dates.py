@@ -89,6 +89,13 @@ def test_a_day_has_no_time_and_no_zone(value: str, day: str) -> None:
     assert "datetime" not in told
 
 
+def test_a_day_stays_itself_where_the_clocks_skip_its_midnight_or_all_of_it() -> None:
+    assert answer("info", value="2011-12-30", zone="Pacific/Apia")["date"] == "2011-12-30"
+    assert answer("add", value="2011-12-29", duration="1 day", zone="Pacific/Apia")["date"] == "2011-12-30"
+    told = answer("convert", value="2024-09-08", zone="America/Santiago", to_zones=["UTC"])
+    assert told["datetime"] == "2024-09-08T01:00:00-03:00"
+
+
 def test_info_tells_weekday_calendar_week_and_days_of_the_month() -> None:
     told = answer("info", value="2024-12-30")
     assert told == {

@@ -29,7 +29,7 @@ _RELATIVE = {"today": 0, "tomorrow": 1, "yesterday": -1}
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """A moment with its zone, or a whole day: then ``time`` is midnight and ``whole_day`` is set.
+    """A moment with its zone, or a whole day: then ``time`` is midnight, be it that the clocks skip it there.
 
     ``notes`` say what a reader should know of how the text was understood.
     """
@@ -77,8 +77,10 @@ def at_midnight(moment: Moment) -> Moment:
     """A whole day as the moment that it begins, which the notes say; other moments as they are."""
     if not moment.whole_day:
         return moment
-    zone = zone_name(_zone(moment.time), moment.time)
-    return Moment(moment.time, notes=(*moment.notes, f"{moment.time.date()} was taken as its midnight in {zone}"))
+    zone = _zone(moment.time)
+    start = WallTime(moment.time.replace(tzinfo=None), zone).moment
+    taken = f"{moment.time.date()} was taken as its midnight in {zone_name(zone, start)}"
+    return Moment(start, notes=(*moment.notes, taken))
 
 
 def moved(moment: Moment, duration: Duration) -> Moment:
@@ -94,12 +96,15 @@ def moved(moment: Moment, duration: Duration) -> Moment:
     time, notes = moment.time, moment.notes
     if duration.months or duration.days:
         wall = _shifted_wall(time.replace(tzinfo=None), duration.months, duration.days)
-        reached = WallTime(wall, _zone(time))
-        if reached.note and not moment.whole_day:
-            notes += (reached.note,)
+        if moment.whole_day:
+            reached = wall.replace(tzinfo=_zone(time))
+        else:
+            found = WallTime(wall, _zone(time))
+            reached = found.nearest_to(time.utcoffset())
+            notes += (found.note,) if found.note else ()
         if duration.months and not duration.days and wall.day != time.day:
             notes += (f"{MONTHS[wall.month - 1]} {wall.year} has no day {time.day}",)
-        time = reached.nearest_to(time.utcoffset())
+        time = reached
     if duration.microseconds:
         time = (time.astimezone(UTC) + timedelta(microseconds=duration.microseconds)).astimezone(_zone(time))
     return Moment(time, moment.whole_day, notes)
@@ -161,8 +166,7 @@ def _zone(time: datetime) -> tzinfo:
 
 
 def _day(day: date, zone: tzinfo | None) -> Moment:
-    midnight = WallTime(datetime(day.year, day.month, day.day), zone or UTC)
-    return Moment(midnight.moment, whole_day=True)
+    return Moment(datetime(day.year, day.month, day.day, tzinfo=zone or UTC), whole_day=True)
 
 
 def _in_zone(time: datetime, zone: tzinfo | None) -> Moment:
