@@ -78,7 +78,7 @@ def test_new_plugin_writes_a_package_and_says_what_to_do(toolkeel: Toolkeel) -> 
     assert "Wind and waves" in (folder / "pyproject.toml").read_text()
     assert "MIT License" in (folder / "LICENSE").read_text()
     assert "src/toolkeel_sea_weather/plugin.py" in ended.out
-    assert "pip install -e" in ended.err
+    assert "--editable ." in ended.err
     assert "is not empty" in toolkeel("new-plugin", "sea-weather", code=2).err
 
 

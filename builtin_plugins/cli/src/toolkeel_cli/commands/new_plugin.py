@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -44,8 +46,22 @@ def new_plugin(
     for file in files:
         screen.line(f"  {file}")
     screen.note(
-        f"\nNext: install it and run its tests\n  cd {folder} && pip install -e . pytest && pytest\n  toolkeel plugins"
+        "\nNext: install it into this toolkeel's environment and run its tests\n"
+        f"  cd {shlex.quote(str(folder))}\n"
+        f"  {_installer()} --editable . pytest\n"
+        f"  {shlex.quote(sys.executable)} -m pytest\n"
+        "  toolkeel plugins"
     )
+
+
+def _installer() -> str:
+    """The command that installs into the environment that runs this: it may have no pip of its own, as uv makes them."""
+    python = shlex.quote(sys.executable)
+    if importlib.util.find_spec("pip") is not None:
+        return f"{python} -m pip install"
+    beside = Path(sys.prefix).parent / ".uv" / "bin" / "uv"
+    uv = shlex.quote(str(beside)) if beside.is_file() else "uv"
+    return f"{uv} pip install --python {python}"
 
 
 def _render(folder: Path, data: dict[str, object], *, asking: bool) -> None:
