@@ -22,7 +22,7 @@ import startup
 from table import Row, Section, as_markdown, as_text, figure, paragraph
 
 Samples = dict[str, list[tuple[float, float]]]
-"""Figure → (seconds of processor time, seconds on the clock), one pair a round."""
+"""Figure → (seconds of processor time, seconds on the clock) of every block of every round."""
 
 PEERS = ("fastmcp", "mcp", "langchain", "pydantic_ai", "openai_agents")
 PAGE = environments.ROOT / "docs" / "benchmarks.md"
@@ -84,8 +84,8 @@ def measure(python: Path | None, rounds: int, quick: bool) -> Samples:
     for turn in range(1, rounds + 1):
         for command in commands:
             say(f"round {turn} of {rounds}: {' '.join(str(word) for word in command[1:])}")
-            for name, (processor, wall) in json.loads(environments.run(command).stdout).items():
-                samples.setdefault(name, []).append((processor, wall))
+            for name, blocks in json.loads(environments.run(command).stdout).items():
+                samples.setdefault(name, []).extend((processor, wall) for processor, wall in blocks)
     return samples
 
 
@@ -131,7 +131,7 @@ def workers(samples: Samples) -> Section:
         min(ours) / min(bare),
         "×",
         1.2,
-        median=statistics.median(one / other for one, other in zip(ours, bare, strict=True)),
+        median=statistics.median(ours) / statistics.median(bare),
         note=f"{spent(min(ours))} against {spent(min(bare))}",
     )
     return Section("Waiting", text, [ratio])
@@ -158,7 +158,7 @@ def registry(samples: Samples) -> Section:
 def timed(
     samples: Samples, name: str, which: str, unit: tuple[str, float], limit: float | None = None, note: str = ""
 ) -> Row:
-    """A row of processor time: the best of the rounds, their median, and the clock's best as a note."""
+    """A row of processor time: the best of the blocks, their median, and the clock's best as a note."""
     word, factor = unit
     pairs = samples[which]
     wall = f"{figure(min(wall for _, wall in pairs) * factor, word)} on the clock"
@@ -256,8 +256,8 @@ def peers(samples: Samples, measured: bool) -> Section:
     ]
     slower = [row.name for row in rows if row.value is not None and row.value < 1]
     text = (
-        "How many times as long a peer takes as toolkeel, in the same run, in processor time: the best rounds "
-        "compared, and the median of the rounds' own ratios. The same tool, async and typed; each peer gets arguments "
+        "How many times as long a peer takes as toolkeel, in the same run, in processor time: the best blocks "
+        "compared, and the medians. The same tool, async and typed; each peer gets arguments "
         "in the form it takes (JSON text for toolkeel and the OpenAI agents SDK, a decoded mapping for the others). "
         "toolkeel's figure holds every stage of a call; the nearest to it are `ToolNode` and the agents' runs, which "
         "look a tool up, validate, run, catch and answer. A run of an agent also has a cost of its own, so its figure "
@@ -280,7 +280,7 @@ def compared(samples: Samples, name: str, ours: str, peer: str, limit: float | N
         "×",
         limit,
         "at least",
-        statistics.median(one / two for one, two in zip(other, mine, strict=True)),
+        statistics.median(other) / statistics.median(mine),
         f"{spent(min(other))} against {spent(min(mine))}",
     )
 
@@ -328,9 +328,10 @@ def whole_page(sections: list[Section], options: argparse.Namespace, python: Pat
         "# Benchmarks",
         "",
         paragraph(
-            "toolkeel and its peers, measured side by side in one run on one machine. Values are the best of the "
-            "rounds, beside their median. A limit is a promise: ✓ says that this run kept it, ✗ that it did not. This "
-            f"run kept {held.count(True)} of {len(held)}."
+            "toolkeel and its peers, measured side by side in one run on one machine. Each round is a fresh "
+            "process and measures in blocks of runs; values are the best block of all rounds, beside the median. A "
+            "limit is a promise: ✓ says that this run kept it, ✗ that it did not. This run kept "
+            f"{held.count(True)} of {len(held)}."
         ),
         "",
         "| | |",
