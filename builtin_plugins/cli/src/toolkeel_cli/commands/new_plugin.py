@@ -55,7 +55,7 @@ def new_plugin(
 
 
 def _installer() -> str:
-    """The command that installs into the environment that runs this: it may have no pip of its own, as uv makes them."""
+    """The command that installs into the environment that runs this; those that uv makes have no pip."""
     python = shlex.quote(sys.executable)
     if importlib.util.find_spec("pip") is not None:
         return f"{python} -m pip install"
