@@ -396,6 +396,31 @@ async def test_an_edit_onto_the_path_of_a_later_call_goes_before_it(make_plugin:
     assert office.ran == ["one", "risky-2"]
 
 
+async def test_a_call_whose_predecessor_ends_while_it_waits_for_a_person_goes_on_waiting(
+    make_plugin: MakePlugin, office: Office
+) -> None:
+    """An edit made it wait for an earlier call too; when that one ends it must not run unanswered."""
+    office.answers["risky-1"] = Answered(allowed=True, by="ann", arguments={"path": "p", "who": "one"})
+    office.answers["risky-2"] = Answered(allowed=False, by="ann")
+    later = office.gate("answer risky-2")
+    batch = [("write", {"path": "a", "who": "risky-1"}), ("write", {"path": "p", "who": "risky-2"})]
+    async with (
+        kernel_with(make_plugin(office.write), office.decider, office.person) as kit,
+        trio.open_nursery() as nursery,
+    ):
+        answers: list[Any] = []
+
+        async def run() -> None:
+            answers.extend(await kit.batch(batch))
+
+        nursery.start_soon(run)
+        await wait_all_tasks_blocked()
+        assert office.ran == ["one"]
+        later.set()
+    assert office.ran == ["one"]
+    assert [answer.status for answer in answers] == ["completed", "refused"]
+
+
 async def test_an_edit_onto_the_path_of_a_call_that_runs_waits_for_it(make_plugin: MakePlugin, office: Office) -> None:
     office.answers["risky"] = Answered(allowed=True, by="ann", arguments={"path": "p", "who": "edited"})
     answer = office.gate("answer risky")

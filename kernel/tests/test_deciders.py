@@ -361,15 +361,24 @@ async def test_rewrites_form_a_chain_that_ends_before_deciders_and_keys(make_plu
 @pytest.mark.requirement("K10")
 @pytest.mark.parametrize("rewritten", [{"text": [1, 2]}, {"text": "a", "extra": 1}, {5: "a"}], ids=str)
 async def test_rewritten_arguments_that_the_tool_does_not_take_are_not_run(
-    make_plugin: MakePlugin, tools: Tools, rewritten: Mapping[Any, Any]
+    make_plugin: MakePlugin, tools: Tools, observer: Any, rewritten: Mapping[Any, Any]
 ) -> None:
-    async with kernel_with(
-        make_plugin(*tools.tools), decider("smith", says(rewritten), hook="rewrite_tool_call")
-    ) as kit:
+    later: list[Call] = []
+
+    async def follow(call: Call) -> Mapping[Any, Any]:
+        later.append(call)
+        return rewritten
+
+    plugins = [
+        decider("smith", says(rewritten), hook="rewrite_tool_call"),
+        decider("wesson", follow, hook="rewrite_tool_call"),
+    ]
+    async with kernel_with(make_plugin(*tools.tools), *plugins, observer) as kit:
         answer = await kit.call("inline", text="mine")
     assert answer.status in ("refused", "failed")
-    assert answer.failed
     assert tools.ran == []
+    assert later == [], "the stage ends with the first failure"
+    observer.check()
 
 
 async def test_a_rewrite_is_repaired_like_a_models_arguments(make_plugin: MakePlugin) -> None:

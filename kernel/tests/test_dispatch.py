@@ -347,6 +347,40 @@ async def test_a_plugin_that_is_disabled_stops_after_its_last_call(make_plugin: 
 
 
 @pytest.mark.requirement("K7")
+async def test_a_plugin_stops_after_the_last_call_that_its_hooks_wrap(make_plugin: MakePlugin) -> None:
+    log: list[str] = []
+    gate = trio.Event()
+
+    async def work() -> str:
+        await gate.wait()
+        return "done"
+
+    async def around_tool_call(call: Call, call_next: Next) -> Result:
+        result = await call_next()
+        log.append("the call ended")
+        return result
+
+    async def plugin_stop() -> None:
+        log.append("the plugin stopped")
+
+    wrapper = make_plugin(name="wrapper", hooks=[around_tool_call, plugin_stop])
+    other = make_plugin(one_tool("other", work), name="other")
+    async with (
+        kernel_with(make_plugin(one_tool("work", work)), wrapper, other) as kit,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(kit.call, "work")
+        await wait_all_tasks_blocked()
+        for _ in range(3):  # the call holds an ever older state of the plugin set
+            await kit.kernel.plugins.reload("other")
+        nursery.start_soon(kit.kernel.plugins.disable, "wrapper")
+        await wait_all_tasks_blocked()
+        assert log == []
+        gate.set()
+    assert log == ["the call ended", "the plugin stopped"]
+
+
+@pytest.mark.requirement("K7")
 async def test_a_plugin_does_not_wait_for_ever_for_its_last_call(make_plugin: MakePlugin, clock: MockClock) -> None:
     log: list[str] = []
 

@@ -344,7 +344,10 @@ async def test_a_reload_lifts_a_suspension(make_plugin: MakePlugin, clock: MockC
 
 
 @pytest.mark.requirement("K14")
-async def test_calls_wait_while_the_queue_is_full_and_nothing_is_dropped(make_plugin: MakePlugin) -> None:
+@pytest.mark.parametrize(("batches", "size"), [(50, 4), (1, 200), (200, 1)])
+async def test_calls_wait_while_the_queue_is_full_and_nothing_is_dropped(
+    make_plugin: MakePlugin, batches: int, size: int
+) -> None:
     gate = trio.Event()
     told: list[CallRecord] = []
     ran = 0
@@ -362,8 +365,8 @@ async def test_calls_wait_while_the_queue_is_full_and_nothing_is_dropped(make_pl
     settings = {"kernel": {"event_queue": 8}}
     async with kernel_with(make_plugin(count), listener("slow", "on_tool_call_end", slow), settings=settings) as kit:
         async with trio.open_nursery() as nursery:
-            for _ in range(50):
-                nursery.start_soon(kit.batch, [("count", {})] * 4)
+            for _ in range(batches):
+                nursery.start_soon(kit.batch, [("count", {})] * size)
             await wait_all_tasks_blocked()
             assert 8 <= ran <= 8 + 8 + 1, "a queue of eight, a call on each worker, an event in hand"
             gate.set()

@@ -275,6 +275,34 @@ async def test_sessions_are_served_in_turn_not_by_the_number_of_their_batches(ma
     assert order.index("quiet") <= 1
 
 
+async def test_sessions_that_wait_are_served_in_the_order_in_which_they_came_and_then_in_turn(
+    make_plugin: MakePlugin,
+) -> None:
+    works = Works()
+    order: list[str] = []
+
+    @tool(effect="read")
+    async def mark(who: str) -> None:
+        """Note whose turn it was."""
+        order.append(who)
+
+    settings = {"kernel": {"workers": 1}}
+    async with (
+        kernel_with(make_plugin(mark, *works.tools), settings=settings) as kit,
+        kit.kernel.session(session="a") as a,
+        kit.kernel.session(session="b") as b,
+        kit.kernel.session(session="c") as c,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(kit.batch, numbered("wait", 1))
+        await wait_all_tasks_blocked()
+        for session in (a, a, a, b, b, c):
+            nursery.start_soon(offered_calls, session, [ToolCall("mark", {"who": session.scope.session}, "")])
+            await wait_all_tasks_blocked()
+        works.gate.set()
+    assert order == ["a", "b", "c", "a", "b", "a"]
+
+
 async def test_a_puller_lets_other_tasks_run_between_quick_calls(make_plugin: MakePlugin) -> None:
     """Semantics 4: a batch of calls that never wait still gives the loop its turns."""
     turns = 0
