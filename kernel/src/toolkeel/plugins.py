@@ -344,7 +344,8 @@ class Plugins:
             await self.in_thread(partial(step, plugin), self._settings.register_time_limit)
         except _Timeout:
             limit = self._settings.register_time_limit
-            self._quarantine(plugin, plugin.stage, f"did not come back within {limit:g} s", "Ask its author")
+            hook = "declare_hookspecs: " if step == self._declare else ""
+            self._quarantine(plugin, plugin.stage, f"{hook}did not come back within {limit:g} s", "Ask its author")
         except BaseException as error:  # noqa: BLE001 - it is the plugin's quarantine
             hooks.pass_through(error)
             remedy = getattr(error, "remedy", "") or _remedy(plugin, error)

@@ -54,7 +54,5 @@ def _show(explanation: Explanation, plugin: str, screen: Screen) -> None:
     if rows:
         screen.line()
         screen.table(("rule", "stage", "plugin", "setting", "what was said"), rows)
-    elif explanation.offered:
-        screen.line("no rule had a say: nothing narrows the offer")
     if explanation.nearest:
         screen.line(f"nearest: {', '.join(explanation.nearest)}")
