@@ -222,7 +222,7 @@ async def test_a_session_with_a_thousand_calls_does_not_starve_another(make_plug
             await trio.lowlevel.checkpoint()
         at = len(works.order)
         nursery.start_soon(small, other)
-    assert 0 < before - at < 40, "the small session waited for a turn, not for the thousand calls"
+    assert 0 < before - at < 100, "the small session waited for a turn, not for the thousand calls"
 
 
 async def test_two_large_batches_of_two_sessions_go_on_side_by_side(make_plugin: MakePlugin) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, cast
@@ -102,15 +102,14 @@ class Dispatcher:
             with trio.move_on_after(limit):
                 await self._idle.wait()
 
-    async def run(self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None = None) -> list[Answer]:
+    def run(
+        self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None = None
+    ) -> Coroutine[Any, Any, list[Answer]]:
         """Run the calls of one response. The caller waits where the pool is full. See ``Offer.call``."""
         parent = _current.get()
         if parent is not None and parent.runs and parent.batch.dispatcher is self:
-            async with self.lent(parent):
-                return await self._run(offer, calls, progress, parent)
-        if not self._pool.try_enter():
-            await self._pool.enter()
-        return await self._run(offer, calls, progress, None)
+            return self._run_lent(offer, calls, progress, parent)
+        return self._run(offer, calls, progress)
 
     async def run_nested(self, parent: Live, name: str, arguments: Mapping[str, Any]) -> Result:
         """A tool's call of another tool: the typed result, whole."""
@@ -164,15 +163,21 @@ class Dispatcher:
             puller.regaining = None
             regaining.set()
 
-    async def _run(
-        self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None, parent: Live | None
-    ) -> list[Answer]:
-        batch = Batch(self, offer, calls, parent, progress)
-        batch.entered = parent is None
+    async def _run(self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None) -> list[Answer]:
+        if not self._pool.try_enter():
+            await self._pool.enter()
+        batch = Batch(self, offer, calls, None, progress)
+        batch.entered = True
         await self._run_batch(batch, deliver=True)
-        answers = [cast("Answer", live.answer) for live in batch.calls]
-        batch.calls.clear()  # calls and batch name each other; results may be large and must go at once
-        return answers
+        return batch.answers()
+
+    async def _run_lent(
+        self, offer: Offer, calls: Sequence[ToolCall], progress: Progress | None, parent: Live
+    ) -> list[Answer]:
+        async with self.lent(parent):
+            batch = Batch(self, offer, calls, parent, progress)
+            await self._run_batch(batch, deliver=True)
+            return batch.answers()
 
     async def _run_batch(self, batch: Batch, *, deliver: bool) -> None:
         if self._owner.closing and batch.parent is None:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -149,6 +149,12 @@ class Batch:
         self.session = offer.queue
         self.calls = [Live(self, index, call) for index, call in enumerate(calls)]
         self.ready: deque[Live] = deque()
+
+    def answers(self) -> list[Answer]:
+        """The answers, in the model's order. Calls and batch name each other, and results may be large: let them go."""
+        answers = [cast("Answer", live.answer) for live in self.calls]
+        self.calls.clear()
+        return answers
 
 
 class Puller(Watched):
