@@ -1,4 +1,4 @@
-"""Write the reference pages from the code.
+"""Write the reference pages from the code, and into every page the code that it shows.
 
 Usage: python docs/generate.py            writes the pages that differ, and names them
        python docs/generate.py --check    changes nothing; names them, and fails if there is one
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pages import command_line, hooks, manifest, requirements, settings, tools
+from pages import command_line, hooks, manifest, requirements, settings, snippets, tools
 
 DOCS = Path(__file__).resolve().parent
 NOTICE = "<!-- Written by docs/generate.py from the code. Change the code, then run it. -->\n"
@@ -38,12 +38,25 @@ def main(arguments: list[str]) -> int:
 
 
 def _write(check: bool) -> int:
-    stale = {path: expected for path, page in PAGES.items() if not _holds(DOCS / path, expected := text(page))}
+    stale = {path: expected for path, expected in _pages() if not _holds(DOCS / path, expected)}
     for path, expected in stale.items():
         if not check:
             (DOCS / path).write_text(expected, encoding="utf-8")
         sys.stdout.write(f"docs/{path}\n")
     return 1 if stale and check else 0
+
+
+def _pages() -> Iterator[tuple[str, str]]:
+    """Every page's path and what should stand there."""
+    for path, page in PAGES.items():
+        yield path, snippets.filled(text(page))
+    for file in sorted(DOCS.rglob("*.md")):
+        path = file.relative_to(DOCS).as_posix()
+        if path not in PAGES:
+            try:
+                yield path, snippets.filled(file.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise SystemExit(f"docs/{path}: {error}") from error
 
 
 def text(page: Callable[[], Iterator[str]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import os
 import re
@@ -30,7 +31,7 @@ PAGES = sorted(DOCS.rglob("*.md"))
 # Reference ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_reference_pages_say_what_the_code_says() -> None:
+def test_the_pages_say_what_the_code_says_and_show_what_the_files_hold() -> None:
     done = subprocess.run(
         [sys.executable, DOCS / "generate.py", "--check"], capture_output=True, text=True, timeout=120, check=False
     )
@@ -122,26 +123,59 @@ def test_every_public_name_stands_on_the_page_of_the_api() -> None:
     assert len(shown) == len(set(shown))
 
 
+@pytest.fixture
+def snippets(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of docs/ that puts code into pages."""
+    monkeypatch.syspath_prepend(DOCS)
+    return importlib.import_module("pages.snippets")
+
+
 # Texts ----------------------------------------------------------------------------------------------------------------
 
 
 def test_code_in_the_docs_lives_in_tested_files(fences: Fences) -> None:
-    """A fence with code includes a file. Generated pages and plain text are no code; commands are run below."""
+    """A fence with code stands below a comment that names its file; generate.py, above, compares the two.
+
+    Generated pages and plain text are no code; commands are run by test_front_pages.
+    """
     for page in PAGES:
         if page.parent.name == "reference":
             continue
-        for language, code in fences(page.read_text(encoding="utf-8")):
-            if language not in ("text", "sh"):
-                assert re.fullmatch(r'--8<-- "[^"]+"\n', code), f"{page.relative_to(ROOT)}: {code}"
+        text = page.read_text(encoding="utf-8")
+        for language, code in fences(re.sub(r"^<!-- snippet: \S+ -->\n```\w+", "```text", text, flags=re.MULTILINE)):
+            assert language in ("text", "sh"), f"{page.relative_to(ROOT)}: {code}"
+
+
+@pytest.mark.parametrize(
+    ("comment", "fault"),
+    [
+        ("<!-- snippet: docs/snippets/nothing.py -->\n```python\n```", "not there"),
+        ("<!-- snippet: docs/snippets/room_tools.py:nothing -->\n```python\n```", "does not have"),
+        ("<!-- snippet: docs/snippets/stopwatch.py -->\n\n```python\n```", "over no fence"),
+    ],
+)
+def test_a_comment_that_brings_no_code_is_an_error(comment: str, fault: str, snippets: ModuleType) -> None:
+    with pytest.raises(ValueError, match=fault):
+        snippets.filled(f"Text.\n\n{comment}\n")
+
+
+def test_a_fence_gets_the_code_of_its_file_without_the_marks(snippets: ModuleType) -> None:
+    page = '<!-- snippet: docs/snippets/night_watch.py -->\n```python title="a.py"\nold = 1\n```\n\nMore.\n'
+    filled = snippets.filled(page)
+    opening, code = filled.removesuffix("\n```\n\nMore.\n").split('"a.py"\n')
+    assert page.startswith(opening)
+    assert any(isinstance(part, ast.ClassDef) and part.name == "NightWatch" for part in ast.parse(code).body)
+    assert "[start:" not in filled
+    assert "old" not in filled
+    assert snippets.filled(filled) == filled
 
 
 def test_every_snippet_is_shown() -> None:
-    shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *PAGES])
     for path in sorted(SNIPPETS.rglob("*")):
-        name = path.relative_to(DOCS).as_posix()
+        name = path.relative_to(ROOT).as_posix()
         if path.is_file() and path.name != "__init__.py" and "cache" not in name:
-            assert f'"{name}' in shown or f"docs/{name}" in readme + shown, name
+            assert name in shown, name
 
 
 FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -169,4 +203,5 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     tools = (tmp_path / "site" / "write" / "tools" / "index.html").read_text(encoding="utf-8")
     assert "room_book" in tools
-    assert "--8" not in tools
+    assert "<code>" in tools
+    assert "snippet:" not in re.sub(r"<!--.*?-->", "", tools)

@@ -1,1 +1,1 @@
-"""One module for each page that docs/generate.py writes."""
+"""What docs/generate.py writes with: one module for each page of the reference, and what they share."""

@@ -19,7 +19,7 @@ def page() -> Iterator[str]:
         "folder or below a workspace folder. It is listed, and not run until an operator enables it by id and content "
         "hash: `toolkeel plugins` shows both.\n"
     )
-    yield '```json title="extensions/greeter/plugin.json"\n--8<-- "snippets/manifest/plugin.json"\n```\n'
+    yield '<!-- snippet: docs/snippets/manifest/plugin.json -->\n```json title="extensions/greeter/plugin.json"\n```\n'
     for model, title in (
         (manifest.PluginManifest, "`plugin.json`"),
         (manifest.Entry, "The object `toolkeel`"),

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolkeel import Call, PluginContext, Reason, Refuse, hookimpl
 
 
-# --8<-- [start:settings]
+# [start:settings]
 class Settings(BaseModel):
     """When nothing may be changed, in hours of the machine's local time."""
 
@@ -18,10 +18,10 @@ class Settings(BaseModel):
     ends: int = Field(6, ge=0, le=23, description="The hour from which on they are allowed again")
 
 
-# --8<-- [end:settings]
+# [end:settings]
 
 
-# --8<-- [start:class]
+# [start:class]
 class NightWatch:
     """Refuses tools that change something, between two hours."""
 
@@ -31,7 +31,7 @@ class NightWatch:
     def __init__(self, context: PluginContext) -> None:
         self._settings: Settings = context.settings
         self._clock = context.clock
-        # --8<-- [end:class]
+        # [end:class]
 
     @hookimpl
     async def authorize_tool_call(self, call: Call) -> Refuse | None:

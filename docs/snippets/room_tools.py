@@ -11,7 +11,7 @@ bookings: dict[str, list[str]] = {"4.12": [], "4.13": []}
 """Stands for the calendar that a real plugin would talk to."""
 
 
-# --8<-- [start:keys]
+# [start:keys]
 def room(arguments: Mapping[str, Any], _scope: Scope) -> Iterable[Key]:
     """The one room that a call names."""
     return [("room", arguments["room"])]
@@ -27,10 +27,10 @@ def room_bookings(room: str) -> list[str]:
     return bookings.get(room, [])
 
 
-# --8<-- [end:keys]
+# [end:keys]
 
 
-# --8<-- [start:book]
+# [start:book]
 @tool(effect="write", writes=room)
 def room_book(room: str, who: str, part: Literal["morning", "afternoon"] = "morning") -> str:
     """Book a room for half of today.
@@ -44,10 +44,10 @@ def room_book(room: str, who: str, part: Literal["morning", "afternoon"] = "morn
     return f"Room {room} is booked for {who} this {part}."
 
 
-# --8<-- [end:book]
+# [end:book]
 
 
-# --8<-- [start:cancel]
+# [start:cancel]
 @tool(effect="destructive", writes=room)
 def room_cancel(room: str, who: str) -> str:
     """Cancel somebody's bookings of a room.
@@ -63,10 +63,10 @@ def room_cancel(room: str, who: str) -> str:
     return f"Room {room} is free of bookings for {who}."
 
 
-# --8<-- [end:cancel]
+# [end:cancel]
 
 
-# --8<-- [start:import]
+# [start:import]
 def rooms_of_lines(arguments: Mapping[str, Any], _scope: Scope) -> Iterable[Key]:
     """The rooms that the lines name."""
     return [("room", line.partition(" ")[0]) for line in arguments["lines"]]
@@ -86,10 +86,10 @@ async def room_import(lines: list[str], context: ToolContext) -> str:
     return f"{len(lines)} bookings imported for {context.principal.name}."
 
 
-# --8<-- [end:import]
+# [end:import]
 
 
-# --8<-- [start:raw]
+# [start:raw]
 def counted(arguments: Mapping[str, Any], _scope: Scope) -> Iterable[Key]:
     """The rooms whose bookings are counted."""
     return [("room", number) for number in arguments["rooms"]]
@@ -113,6 +113,6 @@ room_counts = raw_tool(
     effect="read",
     reads=counted,
 )
-# --8<-- [end:raw]
+# [end:raw]
 
 TOOLS = (room_bookings, room_book, room_cancel, room_import, room_counts)
