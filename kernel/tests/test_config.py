@@ -287,11 +287,11 @@ async def test_a_plugin_that_is_named_as_the_selector_must_be_there(machine: Mac
     ("text", "path", "says"),
     [
         ("workers: 0", "workers", "greater than or equal to 1"),
-        ("workers: many", "workers", "valid integer"),
+        ("workers: many", "workers", "an integer"),
         ("time_limit: -1", "time_limit", "greater than 0"),
-        ("priority: {a: high}", "priority.a", "valid integer"),
-        ("disable: all", "disable", "valid list"),
-        ("workers: [1]", "workers", "valid integer"),
+        ("priority: {a: high}", "priority.a", "an integer"),
+        ("disable: all", "disable", "a list"),
+        ("workers: [1]", "workers", "an integer"),
     ],
 )
 def test_a_wrong_value_names_file_line_path_and_what_is_due(machine: Machine, text: str, path: str, says: str) -> None:
@@ -576,13 +576,54 @@ def test_a_workspace_never_raises_a_limit(machine: Machine, setting: str, value:
     assert f"{machine.workspace / '.toolkeel' / 'config.yaml'}:2: kernel.{setting}" in refused.where
 
 
+class Words(BaseModel):
+    words: list[str] = Field(default_factory=list, json_schema_extra=narrowing("extend"))
+
+
 def test_a_workspace_only_adds_to_a_list(machine: Machine) -> None:
     machine.write(
-        user="kernel: {disable: [a]}\n", workspace="kernel: {disable: [b, a]}\n", other="kernel: {disable: [c]}"
+        user="plugins: {a: {words: [a]}}\n",
+        workspace="plugins: {a: {words: [b, a]}}\n",
+        other="plugins: {a: {words: [c]}}",
     )
-    assert machine.kernel().disable == ["a", "b", "c"]
-    machine.write(workspace="kernel: {disable: []}\n", other="kernel: {}\n")
-    assert machine.kernel().disable == ["a"]
+    assert machine.read().section("plugins.a", Words).words == ["a", "b", "c"]
+    machine.write(workspace="plugins: {a: {words: []}}\n", other="plugins: {}\n")
+    assert machine.read().section("plugins.a", Words).words == ["a"]
+
+
+def test_a_workspace_disables_no_plugin_for_it_may_be_a_guard(machine: Machine) -> None:
+    error = machine.write(workspace="kernel:\n  disable: [guard]\n").error()
+    assert "a workspace file may not set this" in error.what
+    assert error.where.endswith("config.yaml:2: kernel.disable")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "large", "link out"])
+def test_a_workspace_file_that_is_no_settings_file_is_refused_at_once(machine: Machine, kind: str) -> None:
+    path = machine.workspace / ".toolkeel" / "config.yaml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "large":
+        path.write_text("kernel: {}\n" + "# much\n" * 100_000)
+    else:
+        (machine.home / "netrc").write_text("API_KEY: hunter2")
+        path.symlink_to(machine.home / "netrc")
+    error = machine.error()
+    assert str(path) in error.where
+    assert "API_KEY" not in str(error)
+
+
+def test_an_unknown_key_of_a_workspace_file_is_told_with_file_and_line(machine: Machine) -> None:
+    config = machine.write(workspace="# first\nkernl: {}\n").read()
+    [fault] = config.unknown(["kernel"])
+    assert fault.where.endswith(".toolkeel/config.yaml:2: kernl")
+
+
+def test_three_mistakes_are_told_at_once(machine: Machine) -> None:
+    text = str(machine.write(user="kernel:\n  workers: many\n  time_limt: 4\n").error())
+    assert "config.yaml:2: kernel.workers: must be an integer" in text
+    assert "config.yaml:3: kernel.time_limt: unknown setting" in text
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,21 @@ from .errors import SettingsError
 from .layers import LAYERS, Layer, Origin, Trail, default_state_folder, note, read_environment, read_file, read_pairs
 
 Model = TypeVar("Model", bound=BaseModel)
+_SHOWN = 3
+_EXPECTED = {
+    "int_parsing": ("an integer", ""),
+    "int_type": ("an integer", ""),
+    "int_from_float": ("an integer", ""),
+    "float_parsing": ("a number", ""),
+    "float_type": ("a number", ""),
+    "bool_parsing": ("true or false", ""),
+    "bool_type": ("true or false", ""),
+    "string_type": ("text", "Put it in quotes"),
+    "list_type": ("a list", "Write it as [one, two], or one entry a line after a dash"),
+    "dict_type": ("a mapping", "Write it as {key: value}, or one key a line"),
+    "model_type": ("a mapping", "Write it as {key: value}, or one key a line"),
+}
+"""What pydantic's kinds of errors expect, in the words of the docs, and how it is written."""
 
 
 class Config:
@@ -58,7 +73,7 @@ class Config:
         if environ.get("TOOLKEEL_DISTRIBUTION"):
             layers.append(read_file(Path(environ["TOOLKEEL_DISTRIBUTION"]), "distribution", must_exist=True))
         layers.append(read_file(state / "config.yaml", "user"))
-        layers.extend(read_file(folder / ".toolkeel" / "config.yaml", "workspace") for folder in workspaces)
+        layers.extend(_workspace(folder) for folder in workspaces)
         layers.append(read_environment(environ))
         layers.append(read_pairs(overrides or {}, "command line", "--set"))
         return cls(layers, state)
@@ -103,8 +118,12 @@ class Config:
         try:
             return model.model_validate(merged, extra=extra)
         except ValidationError as error:
-            first = cast("dict[str, Any]", error.errors(include_url=False, include_input=False)[0])
-            raise self._fault(trail, model, first) from None
+            items = cast("list[dict[str, Any]]", error.errors(include_url=False, include_input=False))
+            first, *others = [self._fault(trail, model, item) for item in items[:_SHOWN]]
+            if others:
+                also = "; ".join(str(other) for other in others)
+                first = SettingsError(first.what, where=first.where, remedy=f"{first.remedy} Also: {also}".strip())
+            raise first from None
 
     def unknown(self, claimed: Iterable[str]) -> list[SettingsError]:
         """A fault for every path that no section claims. ``claimed`` are dotted sections and single settings."""
@@ -126,10 +145,9 @@ class Config:
     def _place(self, trail: Trail) -> str:
         origin = self.origin(*trail)
         if origin.layer == "defaults":
-            for path, found in self._origins.items():
-                if path[: len(trail)] == trail:
-                    origin = found
-                    break
+            everywhere = [self._origins, *(layer.origins for layer in self.layers)]
+            inside = (found for origins in everywhere for path, found in origins.items() if path[: len(trail)] == trail)
+            origin = next(inside, origin)
         place = f"{origin.source}:{origin.line}" if origin.line else origin.source or origin.layer
         return f"{place}: {'.'.join(trail)}"
 
@@ -140,6 +158,9 @@ class Config:
             names = list(_fields_at(model, location[:-1]))
             remedy = _nearest(location[-1], names, (*section, *location[:-1]))
             return SettingsError("unknown setting", where=place, remedy=remedy)
+        if item["type"] in _EXPECTED:
+            what, remedy = _EXPECTED[item["type"]]
+            return SettingsError(f"must be {what}", where=place, remedy=remedy)
         message = cast("str", item["msg"])
         said = message.replace("Input should be", "must be").removeprefix("Value error, ")
         return SettingsError(said, where=place)
@@ -172,6 +193,14 @@ class Config:
     def _place_in(layer: Layer, trail: Trail) -> str:
         origin = layer.origins.get(trail, Origin(layer.name))
         return f"{origin.source}:{origin.line}: {'.'.join(trail)}"
+
+
+def _workspace(folder: Path) -> Layer:
+    """The settings file of a checked-out folder; one that lies elsewhere by a link is not of that folder."""
+    path = folder / ".toolkeel" / "config.yaml"
+    if path.exists() and not path.resolve().is_relative_to(folder.resolve()):
+        raise SettingsError("leads out of the workspace folder", where=str(path), remedy="Remove the link")
+    return read_file(path, "workspace")
 
 
 def _refuse_locked(layer: Layer, locked: Mapping[Trail, Origin]) -> None:

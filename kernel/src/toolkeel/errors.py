@@ -16,9 +16,13 @@ class ToolkeelError(Exception):
         self.where = where
         self.remedy = remedy
 
+    @property
+    def said(self) -> str:
+        """Where and what, without the remedy: for lists that show the remedy beside it."""
+        return f"{self.where}: {self.what}" if self.where else self.what
+
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
-        return f"{text}. {self.remedy}" if self.remedy else text
+        return f"{self.said}. {self.remedy}" if self.remedy else self.said
 
 
 class SettingsError(ToolkeelError):

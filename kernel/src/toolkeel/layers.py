@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +17,7 @@ Trail = tuple[str, ...]
 
 LAYERS = ("defaults", "distribution", "user", "workspace", "environment", "command line")
 RESERVED = ("TOOLKEEL_HOME", "TOOLKEEL_STRICT", "TOOLKEEL_DISTRIBUTION")
+_SIZE_LIMIT = 256_000
 _NODE_LIMIT = 100_000
 _PREFIX = "TOOLKEEL_"
 
@@ -52,7 +55,7 @@ def read_file(path: Path, layer: str, *, must_exist: bool = False) -> Layer:
         SettingsError: it cannot be read, is not YAML, repeats a key, or is no mapping; names file and line.
     """
     try:
-        text = path.read_bytes()
+        text = _read_bounded(path)
     except FileNotFoundError:
         if must_exist:
             raise SettingsError("no such file", where=str(path)) from None
@@ -65,6 +68,17 @@ def read_file(path: Path, layer: str, *, must_exist: bool = False) -> Layer:
     if not isinstance(locked, list) or not all(isinstance(item, str) for item in cast("list[object]", locked)):
         raise SettingsError("must be a list of settings paths", where=f"{path}: locked")
     return Layer(layer, values, origins, tuple(tuple(item.split(".")) for item in cast("list[str]", locked)))
+
+
+def _read_bounded(path: Path) -> bytes:
+    """The bytes of a regular file of bounded size: a folder that somebody checked out may hold a pipe or a device."""
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise SettingsError("is no regular file", where=str(path), remedy="Remove it")
+        text = file.read(_SIZE_LIMIT + 1)
+    if len(text) > _SIZE_LIMIT:
+        raise SettingsError(f"is over {_SIZE_LIMIT:,} bytes", where=str(path))
+    return text
 
 
 def _parse(text: bytes, source: str, layer: str, origins: dict[Trail, Origin]) -> dict[str, Any]:

@@ -231,6 +231,8 @@ class Plugins:
             plugin.state = "disabled"
             plugin.reason = f"kernel.{key} in {self._config.origin('kernel', key)}"
             plugin.remedy = f"toolkeel plugins enable {source.name}"
+            if key == "only":
+                plugin.remedy = f"Name {source.name} there too, or leave kernel.only out"
             return False
         return True
 
@@ -349,7 +351,7 @@ class Plugins:
         except BaseException as error:  # noqa: BLE001 - it is the plugin's quarantine
             hooks.pass_through(error)
             remedy = getattr(error, "remedy", "") or _remedy(plugin, error)
-            said = getattr(error, "what", "") if isinstance(error, DefinitionError) else describe(error)
+            said = error.what if isinstance(error, DefinitionError) else _said(error)
             if isinstance(error, HookFailure):
                 said = f"{error.hook}: {error.what.partition(': ')[2]}"
             self._quarantine(plugin, plugin.stage, said, remedy, error)
@@ -456,7 +458,7 @@ class Plugins:
             self._relay.unregister(plugin.name)
             self._services.withdraw(plugin.name)
             failure = hooks.innermost(failure)
-            said = failure.what if isinstance(failure, ToolkeelError) else describe(failure)
+            said = _said(failure)
             self._quarantine(plugin, "start", said, getattr(failure, "remedy", ""), failure)
 
     async def _live(
@@ -677,6 +679,10 @@ def _created(loaded: object, context: PluginContext) -> object:
 def _implements(implementer: object, hook: str) -> bool:
     function = getattr(implementer, hook, None)
     return getattr(function, "toolkeel_impl", None) is not None
+
+
+def _said(error: BaseException) -> str:
+    return error.said if isinstance(error, ToolkeelError) else describe(error)
 
 
 def _remedy(plugin: Plugin, error: BaseException) -> str:

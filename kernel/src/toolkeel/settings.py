@@ -64,9 +64,7 @@ class KernelSettings(BaseModel):
     optional: list[str] = Field(
         default_factory=list, description="Optional tools to offer: names, plugins or group:NAME, globs allowed"
     )
-    disable: list[str] = Field(
-        default_factory=list, description="Plugins that are not loaded", json_schema_extra=narrowing("extend")
-    )
+    disable: list[str] = Field(default_factory=list, description="Plugins that are not loaded")
     only: list[str] | None = Field(None, description="Load only these plugins")
     enable: dict[str, str] = Field(
         default_factory=dict, description="Manifest folders to run: id to content hash (sha256:…)"
