@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,12 +19,14 @@ from typing import Any
 import pytest
 import yaml
 
-from toolkeel import Kernel, Principal, ToolkeelError, hookimpl, hookspecs
+from toolkeel import Kernel, Principal, hookimpl, hookspecs
 from toolkeel.config import Config
 from toolkeel.discovery import NEEDS, Source, missing_need
 from toolkeel.manifest import PluginManifest, read_manifest
 from toolkeel.settings import KernelSettings
 from toolkeel.testing import check_plugin, kernel_with
+
+Shell = Callable[..., str]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SNIPPETS = DOCS / "snippets"
@@ -201,13 +204,20 @@ async def test_the_settings_in_the_docs_are_taken(tmp_path: Path) -> None:
         assert {info.name: info.priority for info in kernel.plugins.list()}["outputs"] == 200
 
 
-def test_the_error_in_the_docs_is_the_one_that_a_wrong_key_gives(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("kernel:\n  time_limt: 5\n")
-    config = Config.read(environ={"TOOLKEEL_HOME": str(tmp_path)})
-    with pytest.raises(ToolkeelError) as caught:
-        config.section("kernel", KernelSettings)
-    shown = str(caught.value).replace(str(tmp_path), "~/.toolkeel")
-    assert (SNIPPETS / "wrong_key.txt").read_text(encoding="utf-8").strip() == shown
+def test_the_error_in_the_docs_is_the_one_that_a_wrong_key_gives(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / ".toolkeel").mkdir()
+    (tmp_path / ".toolkeel" / "config.yaml").write_text("kernel:\n  time_limt: 5\n")
+    printed = shell("toolkeel tools", folder=tmp_path, home=tmp_path, fails=True)
+    shown = (SNIPPETS / "wrong_key.txt").read_text(encoding="utf-8")
+    assert printed.strip().replace(str(tmp_path), "~") == shown.strip()
+
+
+async def test_a_mistake_in_a_plugins_section_stops_that_plugin_alone(tmp_path: Path) -> None:
+    config = Config.of({"plugins": {"outputs": {"preview_char": 5}}}, state_folder=tmp_path)
+    async with Kernel.open(config) as kernel:
+        infos = {info.name: info for info in kernel.plugins.list()}
+    assert (infos["outputs"].state, infos["files"].state) == ("quarantined", "active")
+    assert "preview_chars" in f"{infos['outputs'].reason} {infos['outputs'].remedy}"
 
 
 def test_the_environment_variable_in_the_docs_sets_what_it_says(tmp_path: Path) -> None:
