@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 import copier
 import pytest
+import yaml
 
 Run = Callable[..., str]
 
@@ -67,7 +69,25 @@ def test_the_licence_is_the_one_that_was_chosen(checkout: Path, render: Callable
 
 def test_the_workflow_is_left_out_on_request(render: Callable[..., Path]) -> None:
     assert (render(name="a") / ".github" / "workflows" / "test.yml").is_file()
-    assert not (render(name="b", ci=False) / ".github").exists()
+    without = render(name="b", ci=False)
+    assert not (without / ".github").exists()
+    assert "workflow" not in (without / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_workflow_installs_toolkeel_from_where_the_repository_says(render: Callable[..., Path]) -> None:
+    """It is on no index yet, so that the plugin's own requirement alone could not be met."""
+    workflow = yaml.safe_load((render(name="a") / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    steps = workflow["jobs"]["test"]["steps"]
+    (kernel,) = [place for place, step in enumerate(steps) if "TOOLKEEL" in step.get("env", {})]
+    (plugin,) = [place for place, step in enumerate(steps) if "--editable ." in step.get("run", "")]
+    assert steps[kernel]["env"]["TOOLKEEL"] == "${{ vars.TOOLKEEL }}"
+    assert kernel < plugin
+    for said, expected in (("", "toolkeel"), ("git+https://host/a#subdirectory=kernel",) * 2):
+        command = steps[kernel]["run"].replace("python -m pip install", "echo")
+        done = subprocess.run(
+            ["bash", "-ec", command], env={"TOOLKEEL": said}, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == expected
 
 
 @pytest.mark.parametrize(
