@@ -426,6 +426,10 @@ class Plugins:
     def _register(self, plugin: Plugin) -> None:
         plugin.enter("hooks")
         self._relay.register(plugin.name, plugin.implementer)
+        if not self._relay.hooks_of(plugin.name):
+            plugin.notes.append(
+                "it implements no hook: mark its functions with @hookimpl; an entry point at a class is module:Class"
+            )
         plugin.state, plugin.stage, plugin.reason, plugin.remedy = "active", "", "", ""
 
     def _check_needs(self) -> None:
