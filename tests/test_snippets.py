@@ -25,6 +25,7 @@ from toolkeel.discovery import NEEDS, Source, missing_need
 from toolkeel.manifest import PluginManifest, read_manifest
 from toolkeel.settings import KernelSettings
 from toolkeel.testing import check_plugin, kernel_with
+from toolkeel_cli import wire
 
 Shell = Callable[..., str]
 
@@ -157,6 +158,60 @@ def test_the_program_that_embeds_the_kernel_runs(tmp_path: Path) -> None:
     assert "call_1 completed" in done.stdout
     assert "# Short" in done.stdout
     assert "call_2 completed 42" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+async def test_the_forms_in_the_docs_say_what_the_commands_say(form: wire.Form) -> None:
+    module, rooms = snippet(f"{form}_form.py"), snippet("room_tools.py")
+    message = MESSAGES[form]
+    async with kernel_with(giving(rooms.TOOLS)) as kit:
+        assert module.tools_of(kit.offer) == wire.tool_list(kit.offer.json(), form)[0]
+        answers = await kit.offer.call(module.calls_of(message))
+    assert [answer.status for answer in answers] == ["completed", "failed"]
+    written = wire.write_results(wire.read_response(json.dumps(message).encode()), answers)
+    assert without_false(module.messages_of(answers)) == written
+    assert module.calls_of({"content": [], "tool_calls": None}) == module.messages_of([]) == []
+
+
+ROOM, NOBODY = {"room": "4.12", "who": "Ann"}, {"room": "4.12", "who": "Bob"}
+CALLS = [("a", "room_book", ROOM), ("b", "room_cancel", NOBODY)]
+MESSAGES: dict[str, dict[str, object]] = {
+    "openai": {
+        "role": "assistant",
+        "tool_calls": [
+            {"type": "function", "id": call, "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for call, name, arguments in CALLS
+        ],
+    },
+    "anthropic": {
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "One moment."},
+            *({"type": "tool_use", "id": call, "name": name, "input": arguments} for call, name, arguments in CALLS),
+        ],
+    },
+}
+
+
+def without_false(value: Any) -> Any:
+    """``is_error`` may be left out where it is false, which is the same to the API."""
+    if isinstance(value, list):
+        return [without_false(item) for item in value]
+    if isinstance(value, dict):
+        return {key: without_false(item) for key, item in value.items() if item is not False}
+    return value
+
+
+def test_a_plugins_command_is_one_of_toolkeel(shell: Shell, tmp_path: Path) -> None:
+    information = tmp_path / "toolkeel_house-0.1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: toolkeel-house\nVersion: 0.1.0\n")
+    (information / "entry_points.txt").write_text("[toolkeel]\nhouse = toolkeel_house.plugin\n")
+    place: dict[str, Any] = {"folder": tmp_path, "home": tmp_path, "PYTHONPATH": f"{tmp_path}{os.pathsep}{SNIPPETS}"}
+    assert "Show who is in the house" in shell("toolkeel --help", **place)
+    assert shell("toolkeel house upper", **place) == "Bob\nCem\n"
+    assert json.loads(shell("toolkeel house --json", **place)) == ["Ann"]
+    assert "remedy: There are: ground, upper" in shell("toolkeel house cellar", fails=True, **place)
 
 
 def test_the_needs_in_the_docs_are_needs_that_the_kernel_reads() -> None:

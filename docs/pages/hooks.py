@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 import griffe
+import msgspec
 from toolkeel import hookspecs
 
 from .markdown import cell, inline, line
@@ -104,10 +105,21 @@ def page() -> Iterator[str]:
             yield f"\n## Declared by the plugin `{plugin.name}`\n"
             for hook in hooks(plugin.hookspecs):
                 yield from _hook(hook)
+            yield from _structs(plugin.hookspecs)
+
+
+def _structs(module: ModuleType) -> Iterator[str]:
+    """What the hooks of a plugin give and take that the kernel does not have."""
+    for name, struct in inspect.getmembers(module, inspect.isclass):
+        if struct.__module__ == module.__name__ and issubclass(struct, msgspec.Struct):
+            fields = ", ".join(f"`{field}`" for field in struct.__struct_fields__)
+            yield f"### {name}\n"
+            yield f"Imported from `{module.__name__.partition('.')[0]}`; fields: {fields}.\n"
+            yield f"{inline(inspect.getdoc(struct) or '')}\n"
 
 
 def _hook(hook: Hook) -> Iterator[str]:
-    yield f"### {hook.name} {{ #{hook.name} }}\n"
+    yield f"### {hook.name}\n"
     exclusive = f" · exclusive: the setting `{hook.exclusive}` names the one plugin" if hook.exclusive else ""
     yield f"**{hook.verb}** · {hook.colour}{exclusive}\n"
     yield f"```python\n{hook.signature}\n```\n"

@@ -13,14 +13,14 @@ async def main(folder: Path) -> None:
     async with Kernel.open(None) as kernel, kernel.session(workspaces=[folder], channel="app") as session:
         request = session.request("How long is the README?", principal=Principal("ann", "user"))
         offer = await session.offer(request)
-        print(*(tool.name for tool in offer.tools))  # noqa: T201
+        print(*(tool.name for tool in offer.tools))
 
         calls = [  # as a model's response names them
             ToolCall(name="file_read", arguments='{"path": "README.md"}', id="call_1"),
             ToolCall(name="calc", arguments='{"expression": "7 * 6"}', id="call_2"),
         ]
         for answer in await offer.call(calls):
-            print(answer.id, answer.status, answer.text)  # noqa: T201
+            print(answer.id, answer.status, answer.text)
 
 
 if __name__ == "__main__":
