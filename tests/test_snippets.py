@@ -214,6 +214,18 @@ def test_a_plugins_command_is_one_of_toolkeel(shell: Shell, tmp_path: Path) -> N
     assert "remedy: There are: ground, upper" in shell("toolkeel house cellar", fails=True, **place)
 
 
+def test_a_program_on_asyncio_calls_tools(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    command = [sys.executable, SNIPPETS / "beside_asyncio.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("call_1 42\n", 0), done.stderr
+    (tmp_path / ".toolkeel").mkdir()
+    (tmp_path / ".toolkeel" / "config.yaml").write_text("kernel: {time_limt: 5}\n")
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "kernel.time_limt" in done.stderr
+
+
 def test_the_needs_in_the_docs_are_needs_that_the_kernel_reads() -> None:
     table = tomllib.loads((SNIPPETS / "needs.toml").read_text())["project"]["entry-points"][NEEDS]
     source = Source("weather", "package", "toolkeel-weather", needs=tuple(table.values()))

@@ -10,7 +10,7 @@ from toolkeel import Kernel, Principal, ToolCall
 
 async def main(folder: Path) -> None:
     """Offer the tools for one message and run what a model called."""
-    async with Kernel.open(None) as kernel, kernel.session(workspaces=[folder], channel="app") as session:
+    async with Kernel.open() as kernel, kernel.session(workspaces=[folder], channel="app") as session:
         request = session.request("How long is the README?", principal=Principal("ann", "user"))
         offer = await session.offer(request)
         print(*(tool.name for tool in offer.tools))
