@@ -242,8 +242,8 @@ def faults(clock: MockClock) -> dict[str, Decide]:
         "dict": says({"allow": True}),
         "class": says(Allow),
         "reason": says(Reason("no")),
-        "refuse with text": says(Refuse("no")),  # type: ignore[arg-type]
-        "ask with text": says(Ask("may I?", "no")),  # type: ignore[arg-type]
+        "refuse with a number": says(Refuse(5)),  # type: ignore[arg-type]
+        "ask with a number": says(Ask("may I?", 5)),  # type: ignore[arg-type]
         "coroutine function": says(says(None)),
     }
 
@@ -476,3 +476,42 @@ async def test_an_answer_names_the_stage_of_every_refusal(make_plugin: MakePlugi
     assert by_decider.record.refused_by == "policy (sentry)"
     assert unknown.record.refused_by == "offer"
     assert "loop" in unknown.text
+
+
+@pytest.mark.requirement("K10")
+async def test_a_refusal_may_give_its_reason_in_plain_words(make_plugin: MakePlugin) -> None:
+    @tool(effect="read", inline=True)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    async def authorize_tool_call() -> Refuse:
+        return Refuse("not at night")
+
+    async with kernel_with(make_plugin(look, hooks=[authorize_tool_call])) as kit:
+        answer = await kit.call("look")
+    assert answer.status == "refused"
+    assert "not at night" in answer.text
+
+
+@pytest.mark.requirement("K10")
+async def test_without_a_required_plugin_nothing_is_offered_and_nothing_runs(make_plugin: MakePlugin) -> None:
+    @tool(effect="read", inline=True)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    async def authorize_tool_call() -> None: ...
+
+    plugins = make_plugin(look, name="eyes"), make_plugin(hooks=[authorize_tool_call], name="guard")
+    async with kernel_with(*plugins, settings={"kernel": {"require": ["guard"]}}) as kit:
+        assert (await kit.call("look")).text == "seen"
+        await kit.kernel.plugins.disable("guard")
+        answer = await kit.call("look")
+        assert (answer.status, answer.record.setting) == ("refused", "kernel.require")
+        assert "guard" in answer.text
+        assert (await kit.refresh()).tools == ()
+        assert "guard" in kit.offer.withheld["look"].text
+    async with kernel_with(plugins[0], settings={"kernel": {"require": ["guard"]}}) as kit:
+        assert kit.offer.tools == ()
+        assert any("require" in line and "'guard'" in line for line in kit.kernel.diagnostics())

@@ -202,10 +202,18 @@ async def test_a_write_whose_key_function_fails_counts_as_undeclared(make_plugin
         return await files.work(as_)
 
     async with kernel_with(make_plugin(vague, *files.tools)) as kit:
-        batch = [free("vague", "1"), on("write", "a", "2"), free("look", "3")]
+        batch = [free("vague", "1"), on("write", "a", "2"), on("write", "b", "3")]
         assert await files.waves(kit, batch) == [{"1"}, {"2", "3"}]
         [plugin] = kit.kernel.plugins.list()
     assert any("vague" in note for note in plugin.notes), "the failure is recorded with the plugin"
+
+
+@pytest.mark.requirement("K9")
+async def test_a_read_that_declares_nothing_waits_for_the_declared_writes_of_its_group(make_plugin: MakePlugin) -> None:
+    files = Files()
+    async with kernel_with(make_plugin(*files.tools)) as kit:
+        batch = [on("write", "a", "1"), free("look", "2"), on("write", "b", "3")]
+        assert await files.waves(kit, batch) == [{"1"}, {"2"}, {"3"}]
 
 
 async def test_a_read_whose_key_function_fails_waits_for_every_write(make_plugin: MakePlugin) -> None:

@@ -237,6 +237,9 @@ async def test_a_plugin_is_checked_with_settings() -> None:
         class Settings(BaseModel):
             path: str
 
+        @hookimpl
+        def register_tools(self) -> None: ...
+
     assert [fault.code for fault in await check_plugin(Strict)] == ["TK001"]
     assert await check_plugin(Strict, settings={"plugins": {"strict": {"path": "/"}}}) == []
 

@@ -33,7 +33,7 @@ from toolkeel import (
     hookspec,
     tool,
 )
-from toolkeel.errors import DefinitionError, PluginError, ServiceMissing
+from toolkeel.errors import DefinitionError, PluginError, ServiceMissing, SettingsError
 from toolkeel.events import ToolsChanged
 from toolkeel.kernel import Session
 from toolkeel.testing import kernel_with
@@ -437,13 +437,13 @@ class RenamedFirst:
     [
         (Misspelt, "unknown hook 'regster_tools'", "Did you mean 'register_tools'?"),
         (FarOff, "unknown hook 'sail_away'", "optionalhook"),
-        (WrongColour, "authorize_tool_call must be async def", "colour"),
-        (OtherColour, "register_tools must be a plain def", "colour"),
+        (WrongColour, "authorize_tool_call must be async def", "Write `async def"),
+        (OtherColour, "register_tools must be a plain def", "Write `def"),
         (First, "tryfirst", "PRIORITY"),
         (Last, "trylast", "PRIORITY"),
         (Wrapper, "wrapper", ""),
         (UnknownParameter, "scpoe", ""),
-        (Renamed, "authorize_tool_call must be async def", "colour"),
+        (Renamed, "authorize_tool_call must be async def", "Write `async def"),
         (RenamedFirst, "tryfirst", "PRIORITY"),
     ],
 )
@@ -1299,3 +1299,22 @@ async def test_text_results_of_a_tool_that_stays_are_untouched_by_anothers_reloa
         await kit.kernel.plugins.reload("go")
         [answer] = await before.call([ToolCall("stay")])
         assert answer.result == Text("stay")
+
+
+@pytest.mark.requirement("K5")
+async def test_a_workspace_file_cannot_put_a_guard_into_quarantine(tmp_path: Path) -> None:
+    class Guard:
+        class Settings(BaseModel):
+            begins: int = 1
+
+        @hookimpl
+        async def authorize_tool_call(self) -> Refuse:
+            return Refuse("never")
+
+    (tmp_path / ".toolkeel").mkdir()
+    for text in ("plugins: {guard: {begins: 3}}", "plugins: {guard: 3}", "plugins: {guard: {unknown: 3}}"):
+        (tmp_path / ".toolkeel" / "config.yaml").write_text(text)
+        config = Config.read(workspaces=[tmp_path], environ={"TOOLKEEL_HOME": str(tmp_path / "home")})
+        with pytest.raises(SettingsError, match="guard"):
+            async with Kernel.open(config, plugins=[Guard], discover=False):
+                pytest.fail("the kernel opened")

@@ -89,8 +89,7 @@ class Admission:
             return
         planner = Planner()
         for live in pending:
-            group: Key = ("group", cast("Entry", live.entry).group)
-            for earlier in planner.add(live.index, (*live.reads, group), live.writes):
+            for earlier in planner.add(live.index, *_planned(live)):
                 hold(live, batch.calls[earlier])
             if not live.waits:
                 batch.ready.append(live)
@@ -134,6 +133,25 @@ def _arguments(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, Mapping):
         raise hooks.wrong(answer)
     return cast("dict[str, Any]", thawed(answer))
+
+
+_CALL: Key = ("call",)
+"""What every call reads and none writes: so that what touches everything waits for those that touch nothing, too."""
+
+
+def _planned(live: Live) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """What a call reads and writes, for its order: each key also below the key of its group.
+
+    So a tool of the group that declares nothing, a read or a write, touches everything that the others declare, and two
+    that declare different keys do not touch each other.
+    """
+    entry = cast("Entry", live.entry)
+    group: Key = ("group", entry.group)
+    if entry.tool.reads is None and entry.tool.writes is None:
+        return (group,), live.writes
+    reads = (_CALL, *live.reads, *((*group, *key) for key in live.reads))
+    writes = (*live.writes, *((*group, *key) for key in live.writes if key[:1] != ("group",)))
+    return reads, writes
 
 
 def _keys(found: Iterable[Any]) -> tuple[Key, ...]:

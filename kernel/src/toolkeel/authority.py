@@ -46,15 +46,14 @@ class Authority:
                 self._watch.disarm(puller)
             if verdict is None or isinstance(verdict, Allow):
                 continue
-            reason: Any = getattr(verdict, "reason", None)
-            if isinstance(verdict, Refuse) and isinstance(reason, Reason):
+            if isinstance(verdict, Refuse) and (reason := _reason(verdict.reason)):
                 self._ledger.refuse(live, str(reason.text), reason.rule or one.plugin, reason.setting, one.plugin)
                 return None
-            if isinstance(verdict, Ask) and isinstance(reason, Reason):
+            if isinstance(verdict, Ask) and (reason := _reason(verdict.reason)):
                 question = (one.plugin, verdict.question)
                 if question not in live.asked:
                     live.asked = (*live.asked, question)
-                    asks.append(verdict)
+                    asks.append(Ask(verdict.question, reason))
                 continue
             what = f"gave a {type(verdict).__name__} that is no verdict"
             failure = HookFailure(one.plugin, one.hook, what)
@@ -84,7 +83,7 @@ class Authority:
                 return answer
             why = f"{answer.by} refused it" + (f": {answer.reason}" if answer.reason else "")
             break
-        self._ledger.refuse(live, f"{live.name} was not approved: {why}", "approval", asks[0].reason.setting)
+        self._ledger.refuse(live, f"{live.name} was not approved: {why}", "approval", reason_of(asks).setting)
         return None
 
 
@@ -95,3 +94,13 @@ def _answered(answer: Any) -> Answered:
     if arguments is not None and not isinstance(arguments, Mapping):
         raise hooks.wrong(arguments)
     return answer
+
+
+def _reason(value: object) -> Reason | None:
+    """A reason, also one given in plain words; ``None`` where it is neither."""
+    return Reason(value) if isinstance(value, str) else value if isinstance(value, Reason) else None
+
+
+def reason_of(asks: list[Ask]) -> Reason:
+    """The reason of the first ask."""
+    return _reason(asks[0].reason) or Reason("")

@@ -84,16 +84,16 @@ class Allow(msgspec.Struct, frozen=True):
 
 
 class Refuse(msgspec.Struct, frozen=True):
-    """A decider refuses the call; the stage ends."""
+    """A decider refuses the call; the stage ends. A string is a reason in plain words."""
 
-    reason: Reason
+    reason: Reason | str
 
 
 class Ask(msgspec.Struct, frozen=True):
     """A decider wants a person to be asked, once every decider has passed the call."""
 
     question: str
-    reason: Reason
+    reason: Reason | str = ""
 
 
 Verdict = Allow | Refuse | Ask

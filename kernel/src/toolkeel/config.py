@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from .errors import SettingsError
+from .errors import SettingsError, WorkspaceSettingsError
 from .layers import LAYERS, Layer, Origin, Trail, default_state_folder, note, read_environment, read_file, read_pairs
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -120,10 +120,11 @@ class Config:
         except ValidationError as error:
             items = cast("list[dict[str, Any]]", error.errors(include_url=False, include_input=False))
             first, *others = [self._fault(trail, model, item) for item in items[:_SHOWN]]
+            kind = WorkspaceSettingsError if self._of_a_workspace(trail, items) else SettingsError
             if others:
                 also = "; ".join(str(other) for other in others)
                 first = SettingsError(first.what, where=first.where, remedy=f"{first.remedy} Also: {also}".strip())
-            raise first from None
+            raise kind(first.what, where=first.where, remedy=first.remedy) from None
 
     def unknown(self, claimed: Iterable[str]) -> list[SettingsError]:
         """A fault for every path that no section claims. ``claimed`` are dotted sections and single settings."""
@@ -151,6 +152,10 @@ class Config:
         place = f"{origin.source}:{origin.line}" if origin.line else origin.source or origin.layer
         return f"{place}: {'.'.join(trail)}"
 
+    def _of_a_workspace(self, section: Trail, items: list[dict[str, Any]]) -> bool:
+        places = [(*section, *(str(step) for step in cast("tuple[Any, ...]", item["loc"]))) for item in items]
+        return any(self.origin(*place).layer == "workspace" for place in places)
+
     def _fault(self, section: Trail, model: type[BaseModel], item: dict[str, Any]) -> SettingsError:
         location = tuple(str(step) for step in cast("tuple[Any, ...]", item["loc"]))
         place = self._place((*section, *location))
@@ -170,14 +175,14 @@ class Config:
         if values is None:
             return
         if not isinstance(values, dict):
-            raise SettingsError("must be a mapping", where=self._place_in(layer, section))
+            raise WorkspaceSettingsError("must be a mapping", where=self._place_in(layer, section))
         for key, value in cast("dict[str, Any]", values).items():
             path = (*section, key)
             field = next((f for name, f in model.model_fields.items() if key in _names(name, f)), None)
             place = self._place_in(layer, path)
             if field is None:
                 names = list(model.model_fields)
-                raise SettingsError("unknown setting", where=place, remedy=_nearest(key, names, section))
+                raise WorkspaceSettingsError("unknown setting", where=place, remedy=_nearest(key, names, section))
             if self._set_later(layer, path):
                 continue
             before = merged.get(key, field.get_default(call_default_factory=True))
@@ -199,7 +204,7 @@ def _workspace(folder: Path) -> Layer:
     """The settings file of a checked-out folder; one that lies elsewhere by a link is not of that folder."""
     path = folder / ".toolkeel" / "config.yaml"
     if path.exists() and not path.resolve().is_relative_to(folder.resolve()):
-        raise SettingsError("leads out of the workspace folder", where=str(path), remedy="Remove the link")
+        raise WorkspaceSettingsError("leads out of the workspace folder", where=str(path), remedy="Remove the link")
     return read_file(path, "workspace")
 
 
@@ -297,7 +302,7 @@ def _narrowed(before: Any, value: Any, field: FieldInfo, place: str) -> Any:
         return value
     if how == "lower" and isinstance(before, (int, float)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value <= before:
-            raise SettingsError(
+            raise WorkspaceSettingsError(
                 f"a workspace file may only lower this: a number up to {before:g}",
                 where=place,
                 remedy="An operator raises it in ~/.toolkeel/config.yaml",
@@ -306,6 +311,6 @@ def _narrowed(before: Any, value: Any, field: FieldInfo, place: str) -> Any:
     if how == "extend" and isinstance(value, list) and isinstance(before, list):
         known = cast("Sequence[Any]", before)
         return [*known, *(item for item in cast("Sequence[Any]", value) if item not in known)]
-    raise SettingsError(
+    raise WorkspaceSettingsError(
         "a workspace file may not set this", where=place, remedy="An operator sets it in ~/.toolkeel/config.yaml"
     )

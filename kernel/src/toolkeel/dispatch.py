@@ -15,7 +15,7 @@ from trio.lowlevel import checkpoint, checkpoint_if_cancelled
 from . import hooks
 from .admission import Admission
 from .answers import Answers
-from .authority import Authority
+from .authority import Authority, reason_of
 from .calls import FINAL, Answer, Ask, ToolCall, thawed
 from .delivery import Delivery
 from .errors import Closed, ToolError
@@ -402,6 +402,10 @@ class Dispatcher:
         entry.owner.calls += 1
         token = _current.set(live)
         try:
+            if hookset.lacking:
+                text = f"required plugins are not active: {hookset.lacking}"
+                self._ledger.refuse(live, text, "require", "kernel.require")
+                return
             if live.blocked_by:
                 text = f"{live.blocked_by} was given up and may still change what this call touches"
                 self._ledger.refuse(live, text, "resources")
@@ -448,11 +452,12 @@ class Dispatcher:
         nursery = live.batch.nursery
         if not hookset.resolve or nursery is None:
             text = f"{live.name} needs a person's approval, and nobody here can give it: {asks[0].question}"
-            self._ledger.refuse(live, text, asks[0].reason.rule, asks[0].reason.setting)
+            self._ledger.refuse(live, text, reason_of(asks).rule, reason_of(asks).setting)
             return
         live.rounds += 1
         if live.rounds > _ASK_ROUNDS:
-            self._ledger.refuse(live, "it was asked for again and again", asks[0].reason.rule, asks[0].reason.setting)
+            reason = reason_of(asks)
+            self._ledger.refuse(live, "it was asked for again and again", reason.rule, reason.setting)
             return
         live.puller = None
         live.pulled = False

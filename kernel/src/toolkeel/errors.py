@@ -29,6 +29,12 @@ class SettingsError(ToolkeelError):
     """A settings value that is unknown, of the wrong kind, or not allowed in its layer."""
 
 
+class WorkspaceSettingsError(SettingsError):
+    """A settings file of a checked-out folder sets what it may not. Ends the start: no plugin, which may be a guard,
+    is left out on the word of such a folder.
+    """
+
+
 class ManifestError(ToolkeelError):
     """A manifest that cannot be read or says something impossible."""
 

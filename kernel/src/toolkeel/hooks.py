@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -146,6 +147,7 @@ class HookSet:
         "changed",
         "ended",
         "holders",
+        "lacking",
         "on_path",
         "plugins",
         "resolve",
@@ -163,6 +165,8 @@ class HookSet:
             one.plugin for hook in _CALL_HOOKS for one in compiled.get(hook, ())
         )  # whose code a call runs besides the tool's own
         self.retired = False
+        self.lacking = ""
+        """Required plugins that are not active: while there are any, nothing is offered and nothing runs."""
         self.rewrite = self["rewrite_tool_call"]
         self.authorize = self["authorize_tool_call"]
         self.resolve = self["resolve_ask"]
@@ -309,6 +313,14 @@ class Relay:
         text = str(error).splitlines()
         said = text[-1] if isinstance(error, pluggy.PluginValidationError) and len(text) > 1 else text[0]
         remedy = "See the hook reference"
+        declared = re.search(r"for hook '(\w+)'", str(error))
+        unfit = re.search(r"Argument\(s\) \{(.*)\} are declared", str(error))
+        if declared and unfit:
+            hook, wrong_name = declared[1], unfit[1].split(",")[0].strip("' ")
+            takes = self.contracts[hook].parameters
+            near = difflib.get_close_matches(wrong_name, takes, 1)
+            said = f"{hook} has no parameter {wrong_name!r}"
+            remedy = (f"Did you mean {near[0]!r}? " if near else "") + f"It takes: {', '.join(takes) or 'none'}"
         if "unknown hook" in str(error):
             unknown = str(error).split("unknown hook ")[1].split("'")[1]
             near = difflib.get_close_matches(unknown, self.contracts, 1)
@@ -338,8 +350,9 @@ def _check(contract: Contract, implementation: Any, where: str) -> None:
                 f"{contract.name}: the option {option} is not used here", where=where, remedy="Set PRIORITY instead"
             )
     if inspect.iscoroutinefunction(implementation.function) != contract.asynchronous:
-        due = "async def" if contract.asynchronous else "a plain def"
-        raise DefinitionError(f"{contract.name} must be {due}", where=where, remedy="Change its colour")
+        due, keyword = ("async def", "async def") if contract.asynchronous else ("a plain def", "def")
+        remedy = f"Write `{keyword} {contract.name}`"
+        raise DefinitionError(f"{contract.name} must be {due}", where=where, remedy=remedy)
 
 
 def _adapted(implementation: Any, contract: Contract) -> Callable[..., Any]:

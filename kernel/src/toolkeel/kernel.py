@@ -360,6 +360,7 @@ class Kernel:
         named = {
             "disable": settings.disable,
             "only": settings.only or [],
+            "require": settings.require,
             "priority": settings.priority,
             "enable": settings.enable,
             "prefer": settings.prefer.values(),
@@ -424,7 +425,8 @@ class Kernel:
 
     async def _offer(self, session: Session, request: Request, table: Table) -> Offer:
         hookset = self.plugins.hooks
-        plain = request.tool_cap is None and not table.optional and not any(hookset[hook] for hook in _PLAIN_HOOKS)
+        narrowing = hookset.lacking or any(hookset[hook] for hook in _PLAIN_HOOKS)
+        plain = request.tool_cap is None and not table.optional and not narrowing
         if not plain:
             return await self._offering.offer(session, request, table, hookset)
         known = session._plain

@@ -229,6 +229,11 @@ class Offering:
     async def offer(self, session: Any, request: Request, table: Table, hookset: HookSet) -> Offer:
         """Make the offer of a request."""
         trace = _Trace(table)
+        if hookset.lacking:
+            text = f"required plugins are not active: {hookset.lacking}. An operator must see to it."
+            for tool in table.tools:
+                trace.out(tool.name, "require", Reason(text, "kernel.require", "require"))
+            return Offer(session, request, table, (), {}, trace.withheld, trace.steps, self._run)
         left = [tool for tool in table.tools if self._capped(tool, request, trace)]
         left = self._admitted(left, request, hookset, trace)
         left = self._withheld(left, request, hookset, trace)

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from . import discovery, hooks
 from .config import Config
 from .discovery import Source
-from .errors import DefinitionError, PluginError, SettingsError, ToolkeelError
+from .errors import DefinitionError, PluginError, SettingsError, ToolkeelError, WorkspaceSettingsError
 from .hooks import HookFailure, HookSet, Implementation, Relay, describe
 from .hookspecs import API_VERSION, PluginContext
 from .scope import Scope
@@ -348,6 +348,8 @@ class Plugins:
             limit = self._settings.register_time_limit
             hook = "declare_hookspecs: " if step == self._declare else ""
             self._quarantine(plugin, plugin.stage, f"{hook}did not come back within {limit:g} s", "Ask its author")
+        except WorkspaceSettingsError:
+            raise
         except BaseException as error:  # noqa: BLE001 - it is the plugin's quarantine
             hooks.pass_through(error)
             remedy = getattr(error, "remedy", "") or _remedy(plugin, error)
@@ -571,7 +573,9 @@ class Plugins:
             chosen = self._config.value(setting)
             if isinstance(chosen, str):
                 exclusive[setting] = chosen
+        lacking = [name for name in self._settings.require if not self._is_active(name)]
         before, self.hooks = self.hooks, self._relay.compile(priorities, exclusive)
+        self.hooks.lacking = ", ".join(lacking)
         self._retired = {old for old in (*self._retired, before) if old.holders}
         self.missing = {setting: chosen for setting, chosen in exclusive.items() if not self._is_active(chosen)}
         before.retired = True

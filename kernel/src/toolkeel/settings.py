@@ -65,6 +65,10 @@ class KernelSettings(BaseModel):
         default_factory=list, description="Optional tools to offer: names, plugins or group:NAME, globs allowed"
     )
     disable: list[str] = Field(default_factory=list, description="Plugins that are not loaded")
+    require: list[str] = Field(
+        default_factory=list,
+        description="Plugins, such as guards, without which nothing is offered and no call runs",
+    )
     only: list[str] | None = Field(None, description="Load only these plugins")
     enable: dict[str, str] = Field(
         default_factory=dict, description="Manifest folders to run: id to content hash (sha256:…)"

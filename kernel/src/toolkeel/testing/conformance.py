@@ -43,6 +43,7 @@ async def check_plugin(plugin: object, *, settings: dict[str, Any] | None = None
     ===== =====================================================================
     TK001 the plugin is quarantined
     TK002 a factory gives other tools to the same scope the second time
+    TK003 the plugin implements no hook
     TK101 a tool has no description, or one that is too long
     TK102 a parameter has no description
     TK103 a name that some model providers refuse
@@ -56,6 +57,11 @@ async def check_plugin(plugin: object, *, settings: dict[str, Any] | None = None
             Fault("TK001", info.name, f"quarantined at {info.stage}: {info.reason}", info.remedy)
             for info in kit.kernel.plugins.list()
             if info.state == "quarantined"
+        ]
+        faults += [
+            Fault("TK003", info.name, "implements no hook", "Mark its functions with @hookimpl, or name the class")
+            for info in kit.kernel.plugins.list()
+            if info.state == "active" and not info.hooks
         ]
         faults += await _factories(kit.kernel, kit.session.scope)
         for tool in kit.offer.table.tools:
