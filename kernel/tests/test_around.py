@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from types import ModuleType
 from typing import Any
@@ -387,3 +388,32 @@ async def test_refused_calls_never_reach_the_onion(make_plugin: MakePlugin, tool
     async with kernel_with(make_plugin(*tools.tools, hooks=[authorize_tool_call]), layer("look", look)) as kit:
         await kit.batch([("read", {}), ("nothing", {}), ("write", {"more": 1})])
     assert seen == []
+
+
+@pytest.mark.requirement("K10")
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "thread"])
+async def test_a_tool_that_runs_out_of_time_inside_a_layer_is_not_told_as_not_run(
+    make_plugin: MakePlugin, sync: bool
+) -> None:
+    let_go = threading.Event()
+
+    @tool(time_limit=0.2)
+    async def slow() -> None:
+        """Take long."""
+        await trio.sleep_forever()
+
+    @tool(time_limit=0.2)
+    def slow_thread() -> None:
+        """Take long in a thread."""
+        let_go.wait(20)
+
+    async def around_tool_call(call: Call, call_next: Callable[[], Awaitable[Result]]) -> Result:
+        return await call_next()
+
+    async with kernel_with(make_plugin(slow, slow_thread, hooks=[around_tool_call])) as kit:
+        answer = await kit.call("slow_thread" if sync else "slow")
+        let_go.set()
+        assert "not run" not in answer.text
+        assert ("may still be running" if sync else "was stopped") in answer.text
+        [plugin] = kit.kernel.plugins.list()
+        assert plugin.notes == ()

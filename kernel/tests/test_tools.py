@@ -371,3 +371,36 @@ async def test_a_function_of_each_kind_runs_and_answers(make_plugin: MakePlugin)
     async with kernel_with(make_plugin(threaded, inline, awaited)) as kit:
         answers = await kit.batch([(name, {"text": "x"}) for name in ("threaded", "inline", "awaited")])
     assert [answer.text for answer in answers] == ["threaded x", "inline x", "awaited x"]
+
+
+@pytest.mark.requirement("K1")
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"reads": "abc"}, "reads must be a function"),
+        ({"writes": 5}, "writes must be a function"),
+        ({"spill": "allways"}, "spill 'allways' is none of"),
+        ({"idempotent": "x"}, "idempotent must be True or False"),
+        ({"time_limit": "5"}, "time_limit is a positive number"),
+        ({"time_limit": True}, "time_limit is a positive number"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_told_where_the_tool_is_defined(options: dict[str, Any], says: str) -> None:
+    def look() -> None:
+        """Look."""
+
+    with pytest.raises(DefinitionError, match=says):
+        if options.get("writes") == 5:
+            raw_tool("look", "Look.", {"type": "object"}, look, **options)  # type: ignore[arg-type]
+        else:
+            tool(**options)(look)
+
+
+@pytest.mark.requirement("K9")
+def test_keys_may_be_given_as_a_constant_list() -> None:
+    @tool(writes=[("account",)])
+    def pay() -> None:
+        """Pay."""
+
+    assert pay.writes is not None
+    assert list(pay.writes({}, Scope())) == [("account",)]

@@ -33,6 +33,8 @@ from .watch import Watch
 
 _TURN = 0.005
 _ASK_ROUNDS = 3
+_FEW = 4
+"""Validators that are compiled on the loop; more of one batch are in a worker thread."""
 
 _current: ContextVar[Live | None] = ContextVar("toolkeel_call", default=None)
 
@@ -191,6 +193,8 @@ class Dispatcher:
         try:
             table = self._owner.present_table(batch.offer.session) or await self._owner.table(batch.offer.session)
             hookset = self._owner.hooks
+            if len(calls) > _FEW:
+                await _compile(batch, table)
             for live in calls:
                 if self._delivery.full:
                     await self._delivery.room()
@@ -379,7 +383,7 @@ class Dispatcher:
         if layer is not None:
             failure = layer.overdue(limit)
             self._report(failure)
-            done = "finished, but" if live.tool_returned else "was not run:"
+            done = "finished, but" if live.tool_returned else "ended, but" if live.tool_entered else "was not run:"
             text = f"{live.name} {done} {failure.what} in {failure.hook}"
         elif live.wants_thread:
             text = f"{live.name} was not run: no worker thread was free within {limit:g} s"
@@ -499,3 +503,17 @@ class Dispatcher:
                 hold(other, live)
                 if other in live.batch.ready:
                     live.batch.ready.remove(other)
+
+
+async def _compile(batch: Batch, table: Table) -> None:
+    """Compile the validators of a batch off the loop, where more than a few are due."""
+    entries = {live.name: table.entries[live.name] for live in batch.calls if live.name in table.entries}
+    due = [entry.validator for entry in entries.values() if not entry.validator.ready]
+    if len(due) <= _FEW:
+        return
+
+    def prepare() -> None:
+        for validator in due:
+            validator.prepare()
+
+    await trio.to_thread.run_sync(prepare)

@@ -148,10 +148,13 @@ def _is_section(value: Any) -> bool:
 class Kernel:
     """Loads plugins, offers tools, runs calls. Opened as an async context manager; one trio loop owns it.
 
-    >>> async with Kernel.open() as kernel:
-    ...     async with kernel.session(workspaces=[Path.cwd()]) as session:
-    ...         offer = await session.offer(session.request(principal=Principal("ann", "admin")))
-    ...         [answer] = await offer.call([ToolCall("calc", {"expression": "6*7"})])
+    Example:
+        ```python
+        async with Kernel.open() as kernel:
+            async with kernel.session(workspaces=[Path.cwd()]) as session:
+                offer = await session.offer(session.request(principal=Principal("ann", "admin")))
+                [answer] = await offer.call([ToolCall("calc", {"expression": "6*7"})])
+        ```
     """
 
     def __init__(self, config: Config) -> None:
@@ -362,7 +365,6 @@ class Kernel:
             "only": settings.only or [],
             "require": settings.require,
             "priority": settings.priority,
-            "enable": settings.enable,
             "prefer": settings.prefer.values(),
         }
         found: list[str] = []

@@ -55,6 +55,7 @@ class Live:
     remaining = FOREVER
     waits = 0
     dependents: Sequence[Live] = ()
+    tool_entered = False
     tool_returned = False
     delivering = False
     abandoned = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from . import hooks
 from .calls import Call
@@ -46,20 +46,28 @@ class Onion:
         try:
             if index == len(layers):
                 self.at = None
-                return await self._innermost()
+                ended = await self._innermost()
+                self._back(index)
+                return ended
             one = self.at = layers[index]
-            result = await one.function(self._call, self._next(index))
-            return result if type(result) in _RESULTS else cast("Result", one.read(_read, result))
+            result: Any = await one.function(self._call, self._next(index))
+            if type(result) not in _RESULTS:
+                result = one.read(_read, result)
         except BaseException as error:
-            hooks.pass_through(error)
+            hooks.pass_through(error)  # a cancellation leaves ``at`` where it struck
             if index < len(layers) and not any(raised is error for raised, _ in self._raised):
                 failure = error if isinstance(error, HookFailure) else layers[index].failure(error)
                 self._raised.append((error, failure))
+            self._back(index)
             raise
-        finally:
-            if index:
-                self._returned[index - 1] = True
-                self.at = layers[index - 1]
+        self._back(index)
+        return cast("Result", result)
+
+    def _back(self, index: int) -> None:
+        """A layer, or the tool, gave back: the one around it goes on."""
+        if index:
+            self._returned[index - 1] = True
+            self.at = self._layers[index - 1]
 
     def _next(self, index: int) -> CallNext:
         """The ``call_next`` of a layer: once, or again in turn where the tool may be repeated."""

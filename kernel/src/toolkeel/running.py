@@ -69,6 +69,7 @@ class Runner:
         entry = cast("Entry", live.entry)
         tool, values = entry.tool, live.values
         function = tool.function
+        live.tool_entered = True
         try:
             if tool.signature is None:
                 value = await function(values, Context(self._services, self._nested, live))

@@ -156,8 +156,8 @@ def tool(
     inline: bool = ...,
     time_limit: float | None = ...,
     spill: Spill = ...,
-    reads: KeyFunction | None = ...,
-    writes: KeyFunction | None = ...,
+    reads: KeyFunction | Iterable[Key] | None = ...,
+    writes: KeyFunction | Iterable[Key] | None = ...,
     secret_parameters: Iterable[str] = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
@@ -184,6 +184,8 @@ def tool(
 
     def make(function: Callable[..., Any]) -> Tool:
         signature = read_signature(function, ToolContext)
+        for keys in ("reads", "writes"):
+            options[keys] = _key_function(options.get(keys))
         return Tool(
             name=name or getattr(function, "__name__", ""),
             description=description or signature.description,
@@ -214,6 +216,18 @@ def raw_tool(
     return Tool(name=name, description=description, parameters=parameters, function=function, effect=effect, **options)
 
 
+def _key_function(keys: Any) -> Any:
+    """Constant keys, such as ``writes=[("account",)]``, as the function that gives them."""
+    if keys is None or callable(keys) or isinstance(keys, str):
+        return keys
+    constant: tuple[Key, ...] = tuple(keys)
+
+    def always(_arguments: Mapping[str, Any], _scope: Scope) -> tuple[Key, ...]:
+        return constant
+
+    return always
+
+
 def _unwrapped(function: Callable[..., Any]) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
@@ -224,6 +238,7 @@ def _unwrapped(function: Callable[..., Any]) -> Any:
 
 _NAME_LIMIT = 128
 _EFFECTS = ("read", "write", "destructive")
+_SPILLS = ("large", "always", "never")
 
 
 def _check(tool: Tool) -> None:
@@ -246,5 +261,17 @@ def _check(tool: Tool) -> None:
         raise DefinitionError("function is not callable", where=where)
     if tool.inline and tool.asynchronous:
         raise DefinitionError("inline is for sync functions", where=where, remedy="Leave it out")
-    if tool.time_limit is not None and not tool.time_limit > 0:
+    limit: Any = tool.time_limit
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0):
         raise DefinitionError("time_limit is a positive number of seconds", where=where)
+    if tool.spill not in _SPILLS:
+        raise DefinitionError(f"spill {tool.spill!r} is none of {', '.join(_SPILLS)}", where=where)
+    for option in ("optional", "volatile", "idempotent", "inline"):
+        if not isinstance(getattr(tool, option), bool):
+            raise DefinitionError(f"{option} must be True or False", where=where)
+    for option in ("reads", "writes"):
+        keys = getattr(tool, option)
+        if keys is not None and not callable(keys):
+            raise DefinitionError(
+                f"{option} must be a function of (arguments, scope) that gives keys, or a list of keys", where=where
+            )

@@ -9,6 +9,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
@@ -36,6 +37,16 @@ class Validator:
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
         self._check: Callable[[Values], Values] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is compiled."""
+        return self._check is not None
+
+    def prepare(self) -> None:
+        """Compile it ahead of use, in a worker thread; what goes wrong comes up again at its use."""
+        with suppress(ArgumentError):
+            self._compile()
 
     def __call__(self, arguments: str | bytes | Mapping[str, Any] | None) -> tuple[Values, Values, tuple[Repair, ...]]:
         """Validate what a model sent.
