@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolkeel import Preset, Tool, ToolContext, hookimpl, raw_tool, tool
+from toolkeel import Preset, Scope, Tool, ToolContext, hookimpl, raw_tool, tool
 from toolkeel.errors import DefinitionError
 from toolkeel.testing import kernel_with
 
@@ -390,10 +390,7 @@ def test_an_option_of_the_wrong_kind_is_told_where_the_tool_is_defined(options: 
         """Look."""
 
     with pytest.raises(DefinitionError, match=says):
-        if options.get("writes") == 5:
-            raw_tool("look", "Look.", {"type": "object"}, look, **options)  # type: ignore[arg-type]
-        else:
-            tool(**options)(look)
+        Tool(name="look", description="Look.", parameters={"type": "object"}, function=look, **options)
 
 
 @pytest.mark.requirement("K9")

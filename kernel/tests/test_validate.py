@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_validator
 
-from toolkeel import Tool, ToolContext, raw_tool, tool
+from toolkeel import Tool, ToolCall, ToolContext, raw_tool, tool
 from toolkeel.errors import ArgumentError, DefinitionError
+from toolkeel.testing import kernel_with
 from toolkeel.validate import Validator, check_definition
 
 SECRET = "hunter2-Zq9"
@@ -612,3 +613,19 @@ def test_no_arguments_raise_anything_but_an_argument_error(arguments: Any) -> No
 
 
 typed_validator, raw_validator = Validator(fetch), Validator(everything)
+
+
+@pytest.mark.requirement("K12")
+@pytest.mark.parametrize("arguments", [5, [1], True, 1.5])
+async def test_arguments_that_are_no_object_fail_their_call_and_no_other(make_plugin: Any, arguments: Any) -> None:
+    @tool(effect="read", inline=True)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    async with kernel_with(make_plugin(look)) as kit:
+        wrong: Any = None
+        calls = [ToolCall("look", arguments, "1"), ToolCall(wrong, {}, "2"), ToolCall("look", {}, wrong)]
+        first, second, third = await kit.offer.call(calls)
+    assert (first.status, second.status, third.text) == ("failed", "refused", "seen")
+    assert "must be one JSON object" in first.text

@@ -105,20 +105,24 @@ def _load(point: importlib.metadata.EntryPoint) -> object:
 def folders(parents: Iterable[Path], enabled: Mapping[str, str]) -> list[Source]:
     """Every folder with a manifest in the given parents. Listed, and loadable only where ``enabled`` has its hash."""
     found: list[Source] = []
+    budget = _Budget()  # for all that nobody enabled: a checked-out folder does not decide how long a start takes
     for parent in parents:
         try:
             names = sorted(entry.name for entry in os.scandir(parent) if entry.is_dir(follow_symlinks=False))
         except OSError:
             continue
         for name in names:
-            source = folder(parent / name, enabled)
+            source = folder(parent / name, enabled, budget)
             if source is not None:
                 found.append(source)
     return found
 
 
-def folder(path: Path, enabled: Mapping[str, str]) -> Source | None:
-    """One manifest folder as a source; ``None`` where it holds no manifest."""
+def folder(path: Path, enabled: Mapping[str, str], budget: _Budget | None = None) -> Source | None:
+    """One manifest folder as a source; ``None`` where it holds no manifest.
+
+    ``budget`` bounds what is read of folders that nobody enabled; without one, and for enabled ones, each has its own.
+    """
     from .manifest import read_manifest
 
     try:
@@ -131,7 +135,8 @@ def folder(path: Path, enabled: Mapping[str, str]) -> Source | None:
             )
         if manifest.kind == "bundle":
             return _listed(manifest, path, "", "is an agent-plugin bundle", "Bundles are turned on under bundles:")
-        files = _contents(path)
+        shared = None if manifest.id in enabled else budget
+        files = _contents(path, shared or _Budget())
     except (ManifestError, OSError, UnicodeError, RecursionError) as error:
         return Source(
             path.name, "folder", str(path), problem=str(error), remedy="Mend the manifest or remove the folder"
@@ -169,12 +174,30 @@ def content_hash(files: Mapping[str, bytes]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _contents(folder: Path) -> dict[str, bytes]:
+class _Budget:
+    """How many files and folders, and how many bytes, may still be read."""
+
+    def __init__(self) -> None:
+        self.entries = _FILE_LIMIT
+        self.bytes = _SIZE_LIMIT
+
+    def spend(self, folder: Path, *, entries: int = 0, size: int = 0) -> None:
+        self.entries -= entries
+        self.bytes -= size
+        if self.entries < 0 or self.bytes < 0:
+            raise ManifestError(
+                f"is not read: it, or all such folders together, hold more than {_FILE_LIMIT:,} files and folders or "
+                f"{_SIZE_LIMIT:,} bytes",
+                where=str(folder),
+            )
+
+
+def _contents(folder: Path, budget: _Budget) -> dict[str, bytes]:
     """All files of a folder in memory, so that what was hashed is what runs."""
     files: dict[str, bytes] = {}
-    size = 0
     for parent, names, leaves in os.walk(folder, followlinks=False):
         names[:] = sorted(name for name in names if name != "__pycache__")
+        budget.spend(folder, entries=len(names) + len(leaves))
         for name in [*names, *leaves]:
             path = Path(parent, name)
             if path.is_symlink():
@@ -183,12 +206,10 @@ def _contents(folder: Path) -> dict[str, bytes]:
             path = Path(parent, name)
             if not path.is_file():
                 raise ManifestError("is no regular file", where=str(path))
-            size += path.stat().st_size
-            if len(files) >= _FILE_LIMIT or size > _SIZE_LIMIT:
-                raise ManifestError(
-                    f"holds more than {_FILE_LIMIT:,} files or {_SIZE_LIMIT:,} bytes", where=str(folder)
-                )
-            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+            size = path.stat().st_size
+            budget.spend(folder, size=size)
+            with path.open("rb") as file:
+                files[path.relative_to(folder).as_posix()] = file.read(size)
     return files
 
 

@@ -71,8 +71,8 @@ class Live:
         self.index = index
         self.id = _PREFIX + str(next(_ids))
         name, model_id = call.name, call.id
-        self.name = name if name.isascii() else encodable(name)
-        self.model_id = model_id if model_id.isascii() else encodable(model_id)
+        self.name = name if type(name) is str and name.isascii() else encodable(str(name))
+        self.model_id = model_id if type(model_id) is str and model_id.isascii() else encodable(str(model_id))
         self.arguments: Any = call.arguments
         if type(self.arguments) is str and not self.arguments.isascii():
             self.arguments = encodable(self.arguments)

@@ -61,7 +61,9 @@ class Runner:
             failure = onion.failure(error)
             self._report(failure)
         done = f"{live.name} finished, but " if live.tool_returned else ""
-        again = ". Do not repeat it" if live.tool_returned and tool.effect != "read" else ""
+        if live.tool_entered and not live.tool_returned and tool.effect != "read":
+            done = f"{live.name} had begun and may have done its work, but "
+        again = ". Do not repeat it" if live.tool_entered and tool.effect != "read" else ""
         return Failure(f"{done}a hook around the call failed: {failure.what}{again}")
 
     async def tool(self, live: Live) -> Result:

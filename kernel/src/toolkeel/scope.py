@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
+
+from .errors import DefinitionError
 
 Role = Literal["admin", "operator", "user", "service"]
 Format = Literal["markdown", "plain"]
@@ -23,6 +25,10 @@ class Principal(msgspec.Struct, frozen=True):
 
     name: str
     role: Role = "user"
+
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            raise DefinitionError(f"role {self.role!r} is none of {', '.join(get_args(Role))}", where="Principal")
 
     @property
     def privileged(self) -> bool:

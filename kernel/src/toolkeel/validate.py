@@ -110,7 +110,9 @@ def _decode(arguments: str | bytes | Mapping[str, Any] | None, repairs: list[Rep
         return {}
     if isinstance(arguments, Mapping):  # a copy: what a tool does to its arguments stays its own
         return cast("Values", thawed(arguments))
-    text = arguments
+    text: Any = arguments
+    if not isinstance(text, (str, bytes)):
+        raise ArgumentError(f"the arguments must be one JSON object, not {kind_of(text)}")
     for _ in range(2):  # some models encode the object twice
         if not text.strip():
             return {}
