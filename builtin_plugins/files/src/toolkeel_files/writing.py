@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import stat
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -19,7 +22,7 @@ from .names import PathRefused
 from .shown import reason, shown
 
 _COMMIT = threading.Lock()
-"""Held while a file is compared with what was read of it and replaced, so that of two edits none is lost."""
+_BUSY_SECONDS = 10.0
 
 _KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access", "security.selinux")
 """Extended attributes that a new content keeps; others (capabilities) fall with the old content, as in any write."""
@@ -58,7 +61,7 @@ def _write(place: Place, content: Iterable[bytes], before: os.stat_result | None
         if old is not None:
             draft.take_after(place.name, old)
         draft.sync()
-        with _COMMIT:
+        with _commit(place):
             now = place.look_again()
             if now is not None:
                 refuse_special(now, place.path)
@@ -73,6 +76,41 @@ def _write(place: Place, content: Iterable[bytes], before: os.stat_result | None
             else:
                 draft.replace(place.name)
     _sync_folder(place.folder)
+
+
+@contextmanager
+def _commit(place: Place) -> Generator[None]:
+    """Hold the folder while a file is compared with what was read of it and replaced: of two edits none is lost.
+
+    Threads of this process wait for each other, and processes for each other by a lock on the folder, where its file
+    system has locks.
+    """
+    with _COMMIT:
+        folder = os.open(".", LISTED, dir_fd=place.folder)
+        try:
+            _lock(folder, place)
+            yield
+        finally:
+            os.close(folder)
+
+
+def _lock(folder: int, place: Place) -> None:
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise ToolError(
+                    f"another program has held the folder for {_BUSY_SECONDS:g} s, and nothing was written",
+                    where=shown(place.path),
+                    remedy="Try again",
+                ) from None
+            time.sleep(0.002)
+        except OSError:  # a file system without locks
+            return
+        else:
+            return
 
 
 def same_content(before: os.stat_result, now: os.stat_result) -> bool:
