@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from toolkeel_cli.running import PATIENCE
+from toolkeel_cli.wire import read_response
+
 Toolkeel = Any
 SCRIPT = Path(sysconfig.get_path("scripts")) / "toolkeel"
 RECORDED = Path(__file__).parents[3] / "tests" / "wire"
@@ -171,6 +174,39 @@ def test_lines_keep_one_session_so_that_a_large_result_is_read_on(toolkeel: Tool
     assert err == b""
 
 
+def test_with_lines_whatever_one_line_holds_the_next_is_answered(toolkeel: Toolkeel) -> None:
+    call = b'{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"calc","arguments":%s}}]}}]}'
+    lines = [
+        call % b'"{\\"expression\\":\\"\xff\\"}"',
+        b'{"content":[{"type":"tool_use","id":"a","name":"calc","input":{},"toolset_name":1e99999}]}',
+        b'{"content":[{"type":"tool_use","id":"a","name":"calc","input":{},"toolset_name":'
+        + b"[" * 5000
+        + b"]" * 5000
+        + b"}]}",
+        b'{"output":[{"type":"message","content":[{"type":"output_text","text":1e99999}]}]}',
+        call % b"1e99999",
+        call % b'"\\ud800"',
+        response(("calc", {"expression": "6 * 7"})),
+    ]
+    ended = toolkeel("exec", "--lines", stdin=b"\n".join(lines), code=None)
+    answers = [json.loads(line) for line in ended.out.splitlines()]
+    assert len(answers) == len(lines)
+    assert answers[0]["error"]["what"].startswith("not UTF-8 at line 1, column ")
+    assert answers[1]["error"]["where"] == "toolset_name"
+    assert answers[-1][0]["content"][0]["content"] == "42"
+    assert ended.code in (1, 2)
+    assert "fault of toolkeel" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("escape", "shown"), [("\\ud800", "\ufffd"), ("\\ud83d\\ude00", "\U0001f600"), ("\\\\ud800", "\\ud800")]
+)
+def test_half_a_surrogate_pair_in_a_response_stops_none_of_its_calls(escape: str, shown: str) -> None:
+    blocks = f'{{"type":"text","text":"cut {escape}"}},{{"type":"tool_use","id":"a","name":"{escape}","input":{{}}}}'
+    text = f'{{"content":[{blocks}]}}'
+    assert [call.name for call in read_response(text.encode()).tool_calls] == [shown]
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_cancels_what_runs_and_exits_with_130(toolkeel: Toolkeel, stop: signal.Signals) -> None:
     toolkeel.extension("slow", SLOW)
@@ -187,6 +223,43 @@ def test_an_interrupt_cancels_what_runs_and_exits_with_130(toolkeel: Toolkeel, s
     assert b"Traceback" not in err
     assert "nap was told" in log
     assert {"nap cancelled", "block cancelled"} <= set(log)
+
+
+STUCK = """
+import os, time
+from pathlib import Path
+from toolkeel import hookimpl
+
+@hookimpl
+async def plugin_start(context):
+    (Path(os.environ["HOME"]) / "log").write_text("stuck")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_also_what_blocks_the_loop_and_a_second_one_at_once(
+    toolkeel: Toolkeel, stop: signal.Signals, signals: int
+) -> None:
+    toolkeel.extension("stuck", STUCK, enabled=False)
+    digest = toolkeel("plugins", "hash", toolkeel.state / "extensions" / "stuck").out.strip()
+    toolkeel.settings(f"kernel:\n  enable: {{stuck: '{digest}'}}\n")
+    process = toolkeel.start("tools")
+    wait_for(toolkeel.home / "log", "stuck")
+    started = time.monotonic()
+    process.send_signal(stop)
+    if signals == 1:
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert b"did not let go" in err
+        return
+    while process.poll() is None and time.monotonic() - started < 30:  # signals that are pending are one
+        process.send_signal(stop)
+        time.sleep(0.02)
+    assert process.returncode == -stop
+    assert time.monotonic() - started < PATIENCE
+    process.communicate(timeout=30)
 
 
 def test_an_interrupt_while_input_is_awaited_ends_at_once(toolkeel: Toolkeel) -> None:

@@ -13,7 +13,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a command was asked for beside its own arguments.
 
     A command's function gets it through a parameter annotated ``Options``, which is no argument of the command line.
-    ``settings`` are ``path=value`` pairs; ``workspaces`` is empty where none was named.
+    ``settings`` are ``path=value`` pairs; ``workspaces`` is empty where none was named. ``verbose`` counts ``-v``.
     """
 
     json: bool = False
@@ -24,4 +24,5 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
+    verbose: int = 0
     trace: bool = False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import inspect
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -14,12 +16,12 @@ import trio
 
 from .exits import Exit, cause, exit_for
 from .options import Options
-from .screen import Screen
+from .screen import Screen, visible
 
 
 def run(function: Callable[..., Any], options: Options, arguments: dict[str, Any]) -> int:
     """Run a command's function; whatever it raises is shown and becomes an exit code."""
-    _show_warnings(Screen(as_json=options.json))
+    _show_log(Screen(as_json=options.json), options.verbose)
     try:
         answer = function(**arguments)
         if inspect.isawaitable(answer):
@@ -30,51 +32,83 @@ def run(function: Callable[..., Any], options: Options, arguments: dict[str, Any
     return int(answer or Exit.OK)
 
 
-def _show_warnings(screen: Screen) -> None:
-    """What the kernel warns of, a quarantined plugin for one, is a note for a person and nothing for a machine."""
+def _show_log(screen: Screen, verbose: int) -> None:
+    """What the kernel warns of, a quarantined plugin for one, is a note for a person and nothing for a machine.
+
+    Whoever asks for more with ``-v`` gets it, as JSON where the rest is: the log of the kernel and of plugins from INFO
+    on, and with a second ``-v`` from DEBUG on.
+    """
     import logging
 
-    class Notes(logging.Handler):
+    class Log(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            screen.note(record.getMessage())
+            if verbose:
+                screen.log(record.levelname, record.name, self.format(record))
+            else:
+                screen.note(record.getMessage())
 
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     log = logging.getLogger("toolkeel")
-    log.handlers[:] = [Notes(logging.WARNING)]
-    log.setLevel(logging.WARNING)
+    log.handlers[:] = [Log(level)]
+    log.setLevel(level)
     log.propagate = False
 
 
 def keep_warnings_quiet() -> None:
-    """For commands that show all of it themselves."""
+    """For commands that show all of it themselves; ``-v`` asks for them all the same."""
     import logging
 
-    logging.getLogger("toolkeel").setLevel(logging.CRITICAL)
+    log = logging.getLogger("toolkeel")
+    if log.level == logging.WARNING:
+        log.setLevel(logging.CRITICAL)
 
 
 def _run_async(awaitable: Awaitable[Any]) -> Any:
     async def main() -> Any:
-        interrupted = False
-        answer: Any = None
-
-        async def listen(task_status: trio.TaskStatus[None]) -> None:
-            nonlocal interrupted
-            with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                task_status.started()
-                async for _ in signals:
-                    if interrupted:  # the second time is meant
-                        os._exit(Exit.INTERRUPTED)
-                    interrupted = True
-                    (_work[-1] if _work else nursery.cancel_scope).cancel()
-
-        async with trio.open_nursery() as nursery:
-            await nursery.start(listen)
-            answer = await awaitable
-            nursery.cancel_scope.cancel()
-        if interrupted:
-            raise KeyboardInterrupt
-        return answer
+        with trio.CancelScope() as whole, _interrupts(whole):
+            return await awaitable
+        raise KeyboardInterrupt
 
     return trio.run(main)
+
+
+@contextmanager
+def _interrupts(whole: trio.CancelScope) -> Generator[None, None, None]:
+    """The first signal cancels in order. The second ends the process, whatever Python is doing.
+
+    The second is left to the system: a handler of Python's would wait for whatever blocks the main thread. The first
+    cannot wait for that either: where the loop does not come round in time, its thread ends the process.
+    """
+    token = trio.lowlevel.current_trio_token()
+    came_round = threading.Event()
+
+    def cancel() -> None:
+        came_round.set()
+        (_work[-1] if _work else whole).cancel()
+
+    def end_what_is_stuck() -> None:
+        if not came_round.wait(PATIENCE):
+            os.write(2, b"interrupted; what was running did not let go and was ended\n")
+            os._exit(Exit.INTERRUPTED)
+
+    def first(*_: object) -> None:
+        for number in _STOPPING:
+            signal.signal(number, signal.SIG_DFL)
+        token.run_sync_soon(cancel)
+        _thread.start_new_thread(end_what_is_stuck, ())  # takes no lock that the interrupted code may hold
+
+    before = {number: signal.signal(number, first) for number in _STOPPING}
+    try:
+        yield
+    finally:
+        came_round.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+PATIENCE = 5.0
+"""Seconds that an interrupt waits for blocking work in the event loop to end."""
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 _work: list[trio.CancelScope] = []
@@ -111,7 +145,7 @@ def _ended_by(error: BaseException, options: Options) -> int:
     if options.trace and code != Exit.INTERRUPTED:
         import traceback
 
-        traceback.print_exception(error)
+        sys.stderr.write(visible("".join(traceback.format_exception(error))))
     if code == Exit.INTERRUPTED:
         screen.note("interrupted; what was running is cancelled")
     else:

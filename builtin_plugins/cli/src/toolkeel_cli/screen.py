@@ -49,7 +49,8 @@ class Screen:
     def json(self, value: object) -> None:
         """Write a value as JSON: one line with ``--json`` or in a pipe, indented on a terminal."""
         indented = not self.as_json and self._results.isatty()
-        self._write(to_json(value, indented=indented) + b"\n")
+        data = to_json(value, indented=indented)
+        self._write((_escaped(data.decode()).encode() if self._results.isatty() else data) + b"\n")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
         """Write a table without lines. On a terminal cells wrap; in a pipe each row is one line, for grep and cut."""
@@ -74,24 +75,28 @@ class Screen:
         if not self.as_json:
             self.say(text, style="dim")
 
+    def log(self, level: str, name: str, text: str) -> None:
+        """Write a line of the log that ``-v`` asked for, on standard error."""
+        if self.as_json:
+            self._json_error({"log": {"level": level, "name": name, "text": text}})
+        else:
+            self.say((f"{level:<8}", "bold"), (f"{name}: ", "dim"), text)
+
     def error(self, error: BaseException, *, code: int) -> None:
         """Show an error that ended the command: what, where, remedy."""
-        if isinstance(error, ToolkeelError):
-            what, where, remedy = error.what, error.where, error.remedy
-        elif isinstance(error, OSError):
-            what, where, remedy = error.strerror or str(error), str(error.filename or ""), ""
-        else:
-            what, where = f"{type(error).__name__}: {error}", ""
-            remedy = "This is a fault of toolkeel, or of a plugin's command; --trace shows where it happened"
+        words = told(error)
         if self.as_json:
-            told = {"what": what, "where": where, "remedy": remedy, "exit_code": code}
-            sys.stderr.write(to_json({"error": told}).decode() + "\n")
+            self._json_error({"error": {**words, "exit_code": code}})
             return
-        self.say(("error: ", "bold red"), what)
-        if where:
-            self.say(("  where:  ", "dim"), where)
-        if remedy:
-            self.say(("  remedy: ", "dim"), remedy)
+        self.say(("error: ", "bold red"), words["what"])
+        if words["where"]:
+            self.say(("  where:  ", "dim"), words["where"])
+        if words["remedy"]:
+            self.say(("  remedy: ", "dim"), words["remedy"])
+
+    def _json_error(self, value: object) -> None:
+        text = to_json(value).decode()
+        sys.stderr.write((_escaped(text) if sys.stderr.isatty() else text) + "\n")
 
     def _line(self, stream: TextIO, parts: Sequence[Cell], style: str) -> None:
         if not _styled(stream):
@@ -106,6 +111,18 @@ class Screen:
         self._results.flush()
         self._results.buffer.write(data)
         self._results.buffer.flush()
+
+
+def told(error: BaseException) -> dict[str, str]:
+    """An error in words: what, where, remedy."""
+    if isinstance(error, ToolkeelError):
+        what, where, remedy = error.what, error.where, error.remedy
+    elif isinstance(error, OSError):
+        what, where, remedy = error.strerror or str(error), str(error.filename or ""), ""
+    else:
+        what, where = f"{type(error).__name__}: {error}", ""
+        remedy = "This is a fault of toolkeel, or of a plugin's command; --trace shows where it happened"
+    return {"what": what, "where": where, "remedy": remedy}
 
 
 def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
@@ -161,12 +178,19 @@ _VISIBLE = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
     0x7F: 0x2421,
     **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+    **dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
 }
+"""Control characters, also those that turn the direction of writing, by which text can look like other text."""
 
 
 def visible(text: str) -> str:
     """Text whose control characters are shown instead of obeyed, so that no tool's output can drive a terminal."""
     return text.translate(_VISIBLE)
+
+
+def _escaped(text: str) -> str:
+    """JSON without the control characters that JSON itself leaves as they are."""
+    return text.translate({code: f"\\u{code:04x}" for code in _VISIBLE if code >= 0x7F})
 
 
 def _console(stream: TextIO) -> Console:

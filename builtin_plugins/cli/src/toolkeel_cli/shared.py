@@ -41,6 +41,9 @@ def _shared(
     disable: Annotated[
         list[str] | None, typer.Option(metavar="PLUGIN", help="Do not load this plugin; likewise")
     ] = None,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Show the log on standard error; -vv shows all of it")
+    ] = 0,
     trace: Annotated[bool, typer.Option("--trace", help="Show where in the code an error happened")] = False,
 ) -> None: ...
 
@@ -97,6 +100,7 @@ def _merged(before: object, given: dict[str, Any]) -> Options:
         settings=(*known.settings, *(given["setting"] or ())),
         only=(*known.only, *_names(given["only"])),
         disable=(*known.disable, *_names(given["disable"])),
+        verbose=known.verbose + given["verbose"],
         trace=known.trace or given["trace"],
     )
 

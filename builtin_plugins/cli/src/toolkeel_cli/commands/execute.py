@@ -9,12 +9,12 @@ import typer
 
 from toolkeel import Answer, Session
 from toolkeel_cli import stdin
-from toolkeel_cli.exits import Exit, exit_for
+from toolkeel_cli.exits import Exit, cause, exit_for
 from toolkeel_cli.opening import open_session, request_of
 from toolkeel_cli.options import Options
 from toolkeel_cli.progress import Progress
-from toolkeel_cli.screen import Screen
-from toolkeel_cli.wire import Form, Response, WireError, read_response, write_results
+from toolkeel_cli.screen import Screen, told
+from toolkeel_cli.wire import Form, Response, read_response, write_results
 
 
 async def execute(
@@ -67,16 +67,18 @@ class _Run:
     async def line(self, session: Session, line: bytes) -> None:
         """Answer one line with one line, whatever it holds."""
         try:
-            response = read_response(line, self._form, self._choice)
-        except WireError as error:
-            self.code = exit_for(error)
-            told = {"what": error.what, "where": error.where, "remedy": error.remedy}
-            self._screen.json({"error": told})
-            return
-        await self.response(session, response)
+            written: object = await self._messages(session, read_response(line, self._form, self._choice))
+        except Exception as error:  # noqa: BLE001 - whatever one line holds, the next one is answered too
+            found = cause(error)
+            self.code = exit_for(found)
+            written = {"error": told(found)}
+        self._screen.json(written)
 
     async def response(self, session: Session, response: Response) -> None:
         """Run the calls of one response and write the messages."""
+        self._screen.json(await self._messages(session, response))
+
+    async def _messages(self, session: Session, response: Response) -> list[dict[str, object]]:
         for note in response.notes:
             self._screen.note(f"note: {note}")
         if not response.calls:
@@ -86,11 +88,11 @@ class _Run:
         with Progress(self._screen) as progress:
             answers = await offer.call(response.tool_calls, progress=progress.report)
         took = time.perf_counter() - started
-        self._screen.json(write_results(response, answers))
         if response.calls:
             self._screen.note(_summary(response, answers, took))
         if any(answer.failed for answer in answers) or len(answers) < len(response.calls):
             self.code = self.code or Exit.FAILED
+        return write_results(response, answers)
 
 
 def _summary(response: Response, answers: list[Answer], took: float) -> str:

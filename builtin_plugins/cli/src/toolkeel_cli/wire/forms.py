@@ -81,13 +81,21 @@ def arguments_of(raw: msgspec.Raw) -> str | None:
     if text in (b"", b"null"):
         return None
     if text.startswith(b'"'):
-        return msgspec.json.decode(text, type=str) or None
-    return text.decode()
+        return decode(text, str) or None
+    return text.decode("utf-8", "replace")
 
 
 def echoed(**fields: msgspec.Raw) -> dict[str, object]:
     """Those fields that are there and not null, decoded."""
-    return {name: msgspec.json.decode(raw) for name, raw in fields.items() if bytes(raw).strip() not in (b"", b"null")}
+    found: dict[str, object] = {}
+    for name, raw in fields.items():
+        if bytes(raw).strip() in (b"", b"null"):
+            continue
+        try:
+            found[name] = decode(bytes(raw), object)
+        except WireError as error:
+            raise WireError(error.what, where=name, remedy=_REMEDY) from None
+    return found
 
 
 def is_json(arguments: object) -> bool:
@@ -99,6 +107,26 @@ def is_json(arguments: object) -> bool:
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F]([0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def readable(data: bytes) -> bytes:
+    """A response with each half of a surrogate pair, which streams cut off and JSON allows, made U+FFFD.
+
+    Raises:
+        WireError: the data is not UTF-8; says where.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise WireError(f"not UTF-8 at {_place(data, error.start)}", remedy=_REMEDY) from None
+    if b"\\ud" not in data.lower():
+        return data
+    return _ESCAPE.sub(lambda found: found[0] if found[1] is None else b"\\ufffd", data)
 
 
 _REMEDY = "Give one whole response as JSON"
@@ -137,11 +165,13 @@ def _syntax(message: str, data: bytes) -> str:
         return "the input is empty"
     if not found:
         return f"not JSON: {_lower(message)}"
-    offset = int(found[1])
-    line = data.count(b"\n", 0, offset) + 1
-    column = offset - data.rfind(b"\n", 0, offset)
     reason = message.removeprefix("JSON is malformed: ")[: -len(found[0])].strip()
-    return f"not JSON: {reason} at line {line}, column {column}"
+    return f"not JSON: {reason} at {_place(data, int(found[1]))}"
+
+
+def _place(data: bytes, offset: int) -> str:
+    line, column = data.count(b"\n", 0, offset) + 1, offset - data.rfind(b"\n", 0, offset)
+    return f"line {line}, column {column}"
 
 
 def _lower(text: str) -> str:

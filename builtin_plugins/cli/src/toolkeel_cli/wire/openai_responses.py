@@ -87,8 +87,8 @@ def _remarks(response: _Output) -> list[str]:
 def _note(item: _Item, where: str) -> list[str]:
     if item.type == "message":
         try:
-            parts = msgspec.json.decode(item.content or b"[]", type=list[_Part])
-        except (msgspec.DecodeError, RecursionError):
+            parts = decode(bytes(item.content) or b"[]", list[_Part])
+        except WireError:
             return []
         return [f"the model refused: {part.refusal}" for part in parts if part.refusal]
     if item.type in _LEFT_ALONE:

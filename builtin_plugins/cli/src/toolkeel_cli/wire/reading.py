@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from . import anthropic, openai_chat, openai_responses
-from .forms import Form, Response, WireError, decode
+from .forms import Form, Response, WireError, decode, readable
 
 _EXPECTED = (
     "Expected a response of OpenAI's chat completions (choices[].message.tool_calls), of OpenAI's responses "
@@ -34,6 +34,7 @@ def read_response(data: bytes, form: Form | None = None, choice: int | None = No
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if data.startswith((b"data:", b"event:")):
         raise WireError("the input is a stream of server-sent events", remedy=_STREAMED)
+    data = readable(data)
     if data.startswith(b"["):
         return _read_list(data, form)
     top = decode(data, Keys)
