@@ -85,8 +85,66 @@ def test_turning_plugins_off_and_on_keeps_the_rest_of_the_settings_file(toolkeel
     assert "calc" not in toolkeel("tools").out
     assert path.read_text() == '# mine\nkernel:\n  disable: ["basics"]\n  workers: 4  # few\n'
     toolkeel("plugins", "enable", "basics")
-    assert path.read_text() == "# mine\nkernel:\n  disable: []\n  workers: 4  # few\n"
+    assert path.read_text() == "# mine\nkernel:\n  workers: 4  # few\n"
     assert "calc" in toolkeel("tools").out
+
+
+def test_turning_a_plugin_off_and_on_leaves_nothing_behind_and_takes_no_comment_along(toolkeel: Toolkeel) -> None:
+    toolkeel("plugins", "disable", "basics")
+    toolkeel("plugins", "enable", "basics")
+    path = toolkeel.state / "config.yaml"
+    assert path.read_text() == ""
+    path.write_text("kernel:\n  # what is off here\n  disable: [basics]  # too slow\n")
+    toolkeel("plugins", "enable", "basics")
+    assert path.read_text() == "kernel:\n  # what is off here\n  disable: []  # too slow\n"
+
+
+def test_turning_off_a_folder_that_changed_takes_its_approval_back(toolkeel: Toolkeel) -> None:
+    folder = toolkeel.extension("greeter", GREET)
+    (folder / "plugin.py").write_text(GREET + "\n# changed\n")
+    ended = toolkeel("plugins", "disable", "greeter")
+    assert "its hash is taken out of kernel.enable" in ended.err
+    assert "remedy" not in ended.out
+    assert "greeter" not in (toolkeel.state / "config.yaml").read_text()
+    (folder / "plugin.py").write_text(GREET)
+    assert "an operator has not enabled it" in toolkeel("plugins").out
+
+
+def test_turning_off_a_folder_that_is_gone_takes_its_approval_back(toolkeel: Toolkeel) -> None:
+    folder = toolkeel.extension("greeter", GREET)
+    folder.rename(toolkeel.home / "elsewhere")
+    assert "kernel.enable" in toolkeel("plugins", "disable", "greeter").err
+    assert "greeter" not in (toolkeel.state / "config.yaml").read_text()
+    toolkeel("plugins", "disable", "greeter", code=3)
+
+
+def test_a_plugin_kept_out_by_an_option_is_told_in_the_words_of_the_option(toolkeel: Toolkeel) -> None:
+    listed = {info["name"]: info for info in toolkeel("plugins", "--json", "--only", "basics").json["plugins"]}
+    assert listed["files"]["remedy"] == "Name it in --only, or leave --only out"
+    shown = toolkeel("plugins", "--disable", "files").out
+    assert "remedy: Leave it out of --disable" in shown
+    assert "--set" not in shown
+
+
+def test_turning_a_plugin_off_writes_the_settings_whatever_this_run_loads(toolkeel: Toolkeel) -> None:
+    toolkeel("plugins", "disable", "files", "--only", "cli")
+    assert "file_read" not in toolkeel("tools").out
+    toolkeel("plugins", "enable", "files", "--only", "cli")
+    assert "file_read" in toolkeel("tools").out
+
+
+def test_a_plugin_without_any_hook_is_noted_in_the_list_and_warned_of_by_doctor(toolkeel: Toolkeel) -> None:
+    toolkeel.extension("forgetful", "def register_tools():\n    return ()\n")
+    assert "note:   it implements no hook" in toolkeel("plugins").out
+    checks = toolkeel("doctor", "--json").json["checks"]
+    told = {check["name"]: check for check in checks if check["outcome"] == "warning"}
+    assert "it implements no hook" in told["plugin forgetful"]["found"]
+
+
+def test_what_the_kernel_has_to_say_is_shown_in_the_list_and_by_doctor(toolkeel: Toolkeel) -> None:
+    toolkeel.settings("kernel:\n  disable: [nobody]\n")
+    assert "names no plugin: 'nobody'" in toolkeel("plugins").out
+    assert "names no plugin: 'nobody'" in toolkeel("doctor").out
 
 
 def test_turning_on_what_another_layer_turns_off_names_that_layer(toolkeel: Toolkeel) -> None:
@@ -96,6 +154,7 @@ def test_turning_on_what_another_layer_turns_off_names_that_layer(toolkeel: Tool
 
 def test_an_unknown_plugin_is_refused_naming_those_that_were_found(toolkeel: Toolkeel) -> None:
     assert "Found: basics, cli, files, outputs" in toolkeel("plugins", "disable", "nobody", code=3).err
+    assert "Did you mean 'basics'?" in toolkeel("plugins", "disable", "basic", code=3).err
 
 
 @pytest.mark.requirement("K3")

@@ -41,6 +41,15 @@ def test_config_shows_a_part_or_only_what_was_set(toolkeel: Toolkeel) -> None:
     assert set(toolkeel("config", "plugins.files", "--json").json) > {"plugins.files.read_bytes"}
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("kernle", "kernel"), ("kernel.worker", "kernel.workers")])
+def test_config_of_a_misspelt_path_names_the_nearest(toolkeel: Toolkeel, typed: str, meant: str) -> None:
+    assert f"there is no setting {typed!r}. Did you mean {meant!r}?" in toolkeel("config", typed).err
+
+
+def test_config_tells_defaults_from_what_is_not_there(toolkeel: Toolkeel) -> None:
+    assert "as the defaults say" in toolkeel("config", "kernel", "--changed").err
+
+
 def test_config_hides_what_looks_like_a_secret(toolkeel: Toolkeel) -> None:
     code = (
         "from pydantic import BaseModel\n"
@@ -121,7 +130,7 @@ def test_an_edit_changes_its_own_lines_only(tmp_path: Path) -> None:
     settings_file.drop(path, ("kernel", "enable", "weather"))
     settings_file.remove(path, ("kernel", "disable"), "web")
     settings_file.remove(path, ("kernel", "disable"), "bar")
-    assert "disable: []" in path.read_text()
+    assert "disable" not in path.read_text()
     assert "spiller: outputs\n" in path.read_text()
 
 
@@ -187,7 +196,12 @@ def test_any_edit_says_what_was_there_and_the_change(
     for each in list(kernel["disable"]):
         settings_file.remove(path, ("kernel", "disable"), each)
         kernel["disable"] = [other for other in kernel["disable"] if other != each]
-        assert yaml.safe_load(path.read_text()) == {**document, "kernel": kernel}
+        assert yaml.safe_load(path.read_text()) == {**document, "kernel": filled(kernel)}
     settings_file.drop(path, ("kernel", "enable", name))
     del kernel["enable"][name]
-    assert yaml.safe_load(path.read_text()) == {**document, "kernel": kernel}
+    assert (yaml.safe_load(path.read_text()) or {}) == filled({**document, "kernel": filled(kernel)})
+
+
+def filled(values: dict[str, Any]) -> dict[str, Any]:
+    """Without what holds nothing."""
+    return {key: value for key, value in values.items() if value not in ([], {})}

@@ -36,7 +36,8 @@ def put(path: Path, trail: Trail, value: str) -> None:
 
 
 def drop(path: Path, trail: Trail) -> None:
-    """Remove one key that is there. See ``put``."""
+    """Remove one key that is there, with the mappings above that held nothing else. See ``put``."""
+    trail = _outermost(path, trail)
     _change(path, lambda values: _at(values, trail[:-1]).pop(trail[-1]), lambda text: _drop(text, trail))
 
 
@@ -50,13 +51,36 @@ def add(path: Path, trail: Trail, item: str) -> None:
 
 
 def remove(path: Path, trail: Trail, item: str) -> None:
-    """Remove an entry that is in a list. See ``put``."""
+    """Remove an entry that is in a list. A list left empty goes too, unless a comment would go with it. See ``put``."""
+    if _at(_values(path), trail) == [item] and not _loses_comment(path, trail):
+        drop(path, trail)
+        return
     _change(path, lambda values: _at(values, trail).remove(item), lambda text: _remove(text, trail, item))
+
+
+def _values(path: Path) -> dict[str, Any]:
+    return copy.deepcopy(dict(read_file(path, "user").values))
+
+
+def _outermost(path: Path, trail: Trail) -> Trail:
+    """The trail of the outermost mapping that holds only what a trail names, and no comment."""
+    values = _values(path)
+    while len(trail) > 1 and len(_at(values, trail[:-1])) == 1 and not _loses_comment(path, trail[:-1]):
+        trail = trail[:-1]
+    return trail
+
+
+def _loses_comment(path: Path, trail: Trail) -> bool:
+    text = path.read_bytes().decode()
+    try:
+        return _drop(text, trail).count("#") < text.count("#")
+    except _CannotEditError:
+        return True
 
 
 def _change(path: Path, change: Callable[[dict[str, Any]], object], edit: Edit) -> None:
     path = path.resolve()  # a link to a file kept elsewhere stays a link
-    wanted = copy.deepcopy(dict(read_file(path, "user").values))
+    wanted = _values(path)
     change(wanted)
     try:
         text = path.read_bytes().decode() if path.exists() else ""
@@ -156,15 +180,16 @@ def _drop(text: str, trail: Trail) -> str:
             return text[: key.start_mark.index] + text[pairs[1][0].start_mark.index :]
         return text[: pairs[place - 1][1].end_mark.index] + text[value.end_mark.index :]
     last = _last_line_of(value)
-    if len(pairs) == 1:  # the mapping would be empty, which only {} can say
+    if len(pairs) == 1 and len(trail) > 1:  # the mapping would be empty, which only {} can say
         return _emptied(text, parent, "{}")
     return _without_lines(text, key.start_mark.index, last.end_mark.index)
 
 
 def _last_line_of(node: yaml.Node) -> yaml.Node:
-    """The node that ends where a value's last line does: the mark of a block list is already beyond it."""
-    if isinstance(node, yaml.SequenceNode) and node.value and not node.flow_style:
-        return cast("yaml.Node", node.value[-1])
+    """The node that ends where a value's last line does: the mark of a block collection is already beyond it."""
+    while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
+        last = node.value[-1]
+        node = cast("yaml.Node", last[1] if isinstance(node, yaml.MappingNode) else last)
     return node
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from toolkeel import Config, Kernel
 from toolkeel.layers import Origin
+from toolkeel_cli.nearest import did_you_mean
 from toolkeel_cli.opening import open_kernel
 from toolkeel_cli.options import Options
 from toolkeel_cli.screen import Screen
@@ -37,20 +38,25 @@ async def config(
     """Show every setting in effect with the layer that set it, and the file and line."""
     screen = Screen(as_json=options.json)
     async with open_kernel(options) as (kernel, _):
-        found = [
-            setting
-            for setting in settings(kernel)
-            if (not prefix or setting.path == prefix or setting.path.startswith(f"{prefix}."))
-            and not (changed and setting.origin.layer == "defaults")
-        ]
+        known = settings(kernel)
+    below = [each for each in known if not prefix or each.path == prefix or each.path.startswith(f"{prefix}.")]
+    found = [each for each in below if not (changed and each.origin.layer == "defaults")]
     if options.json:
         screen.json({setting.path: _as_json(setting) for setting in found})
         return
     rows = [(setting.path, _short(setting.value), str(setting.origin)) for setting in found]
     if rows:
         screen.table(("setting", "value", "from"), rows)
+    elif below:
+        screen.note("all of it is as the defaults say")
     else:
-        screen.note("nothing is set there")
+        screen.note(f"there is no setting {prefix!r}. {_nearest(prefix, known)}".rstrip())
+
+
+def _nearest(path: str, known: list[Setting]) -> str:
+    """The nearest path, of a setting or of a section that holds some."""
+    steps = [each.path.split(".") for each in known]
+    return did_you_mean(path, dict.fromkeys(".".join(each[:end]) for each in steps for end in range(1, len(each) + 1)))
 
 
 def settings(kernel: Kernel) -> list[Setting]:

@@ -13,11 +13,13 @@ from toolkeel.discovery import folder as read_folder
 from toolkeel.errors import PluginError, SettingsError
 from toolkeel_cli import settings_file
 from toolkeel_cli.exits import Exit, UsageError
+from toolkeel_cli.nearest import did_you_mean
 from toolkeel_cli.opening import open_kernel, open_session, read_config
 from toolkeel_cli.options import Options
 from toolkeel_cli.running import keep_warnings_quiet
 from toolkeel_cli.screen import Screen
 
+_FORGOTTEN = "its hash is taken out of kernel.enable: nothing of the folder runs until it is enabled anew"
 _STYLES = {"active": "green", "quarantined": "bold red", "disabled": "dim", "listed": "yellow"}
 
 
@@ -27,7 +29,8 @@ async def plugins(options: Options) -> None:
     keep_warnings_quiet()
     async with open_session(options) as session:  # a plugin may fail only when a session asks for its tools
         kernel = session.kernel
-        found, diagnostics = kernel.plugins.list(), kernel.diagnostics()
+        found = tuple(_as_typed(info, options) for info in kernel.plugins.list())
+        diagnostics = kernel.diagnostics()
     if options.json:
         screen.json({"plugins": [msgspec.structs.asdict(info) for info in found], "diagnostics": diagnostics})
         return
@@ -35,6 +38,19 @@ async def plugins(options: Options) -> None:
     for diagnostic in diagnostics:
         screen.line()
         screen.line(f"! {diagnostic}", style="yellow")
+
+
+def _as_typed(info: PluginInfo, options: Options) -> PluginInfo:
+    """A plugin that an option of this run keeps out, told in the words of that option."""
+    if info.state != "disabled":
+        return info
+    if info.name in options.disable:
+        reason, remedy = "--disable names it", "Leave it out of --disable"
+    elif options.only and info.name not in options.only:
+        reason, remedy = "--only does not name it", "Name it in --only, or leave --only out"
+    else:
+        return info
+    return msgspec.structs.replace(info, reason=reason, remedy=remedy)
 
 
 def _show(found: tuple[PluginInfo, ...], screen: Screen) -> None:
@@ -73,6 +89,7 @@ async def enable(
     """
     screen = Screen(as_json=options.json)
     path = read_config(options).state_folder / "config.yaml"
+    options = _as_settings_say(options)
     info = await _find(name, options)
     if info.kind == "folder":
         if not info.digest:
@@ -99,17 +116,29 @@ async def enable(
 async def disable(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name")], options: Options
 ) -> int:
-    """Turn a plugin off, in the settings file of your account."""
+    """Turn a plugin off, in the settings file of your account.
+
+    A plugin folder loses its hash there: turning it on again takes the hash of what it then holds.
+    """
     screen = Screen(as_json=options.json)
     path = read_config(options).state_folder / "config.yaml"
-    info = await _find(name, options)
-    if info.state == "listed":
+    options = _as_settings_say(options)
+    try:
+        info = await _find(name, options)
+    except PluginError:  # a folder of another workspace, or one that is gone, may be approved all the same
+        if not _forget(name, options, path):
+            raise
+        screen.note(_FORGOTTEN)
+        return Exit.OK
+    if info.state == "listed" and _forget(name, options, path):
+        screen.note(_FORGOTTEN)
+    elif info.state == "listed":
         screen.note(f"{name} is not turned on: {info.reason}")
     elif info.state == "disabled":
         screen.note(f"{name} is turned off already: {info.reason}")
     else:
         settings_file.add(path, ("kernel", "disable"), name)
-    return await _tell(name, options, screen, path)
+    return await _tell(name, options, screen, path, wanted=False)
 
 
 def content_hash(
@@ -132,9 +161,22 @@ async def _find(name: str, options: Options) -> PluginInfo:
     async with open_kernel(options) as (kernel, _):
         found = [info for info in kernel.plugins.list() if info.name == name]
         if not found:
-            names = ", ".join(info.name for info in kernel.plugins.list())
-            raise PluginError(f"no plugin {name!r} was found", remedy=f"Found: {names or 'none'}")
+            names = [info.name for info in kernel.plugins.list()]
+            remedy = f"{did_you_mean(name, names)} Found: {', '.join(names) or 'none'}".lstrip()
+            raise PluginError(f"no plugin {name!r} was found", remedy=remedy)
         return next((info for info in found if info.stage != "found"), found[0])
+
+
+def _forget(name: str, options: Options, path: Path) -> bool:
+    """Take the approval of a folder back, where this account's settings hold one."""
+    config = read_config(options)
+    if config.value("kernel", "enable", name) is None:
+        return False
+    origin = config.origin("kernel", "enable", name)
+    if origin.layer != "user":
+        raise SettingsError(f"{name!r} is turned on there", where=f"{origin}: kernel.enable", remedy="Remove it there")
+    settings_file.drop(path, ("kernel", "enable", name))
+    return True
 
 
 def _undo_disable(name: str, options: Options, path: Path) -> None:
@@ -153,9 +195,17 @@ def _undo_disable(name: str, options: Options, path: Path) -> None:
     settings_file.remove(path, ("kernel", "disable"), name)
 
 
-async def _tell(name: str, options: Options, screen: Screen, path: Path) -> int:
+def _as_settings_say(options: Options) -> Options:
+    """Without what is loaded for this run only: it is the settings that are changed."""
+    return msgspec.structs.replace(options, only=(), disable=())
+
+
+async def _tell(name: str, options: Options, screen: Screen, path: Path, *, wanted: bool = True) -> int:
+    """Show how a plugin now stands; how to turn it on only to somebody who ``wanted`` that."""
     keep_warnings_quiet()
     info = await _find(name, options)
+    if not wanted:
+        info = msgspec.structs.replace(info, remedy="")
     if options.json:
         screen.json({"plugin": msgspec.structs.asdict(info), "settings": str(path)})
     else:
