@@ -13,6 +13,101 @@ from typing import Any
 import pytest
 
 Toolkeel = Any
+
+LOGS = """
+from toolkeel import hookimpl, tool
+
+@tool(effect="read", inline=True)
+def loud(size: int = 0) -> str:
+    "Answer at length."
+    LOG.info("asked for %d", size)
+    LOG.debug("in detail \\x1b[31m")
+    return "line \\n" * size
+
+@hookimpl
+async def plugin_start(context):
+    global LOG
+    LOG = context.log
+
+@hookimpl
+def register_tools():
+    return loud
+"""
+
+
+def test_the_log_is_shown_as_often_as_verbose_is_said(toolkeel: Toolkeel) -> None:
+    toolkeel.extension("talk", LOGS)
+    assert toolkeel("call", "loud").err == ""
+    once = toolkeel("call", "loud", "-v").err
+    assert "INFO    toolkeel.talk: asked for 0" in once
+    assert "in detail" not in once
+    twice = toolkeel("-v", "call", "loud", "--verbose").err
+    assert "DEBUG   toolkeel.talk: in detail" in twice
+    assert "\x1b" not in twice
+
+
+def test_with_json_the_log_is_json_too(toolkeel: Toolkeel) -> None:
+    toolkeel.extension("talk", LOGS)
+    ended = toolkeel("call", "loud", "--json", "-v")
+    assert ended.json["status"] == "completed"
+    lines = [json.loads(line)["log"] for line in ended.err.splitlines()]
+    assert {"level": "INFO", "name": "toolkeel.talk", "text": "asked for 0"} in lines
+
+
+def test_call_prints_a_result_whole_and_a_preview_only_where_it_is_asked_for(toolkeel: Toolkeel) -> None:
+    toolkeel.extension("talk", LOGS)
+    whole = toolkeel("call", "loud", "size=20000")
+    assert whole.out.count("line") == 20_000
+    assert whole.err == ""
+    shortened = toolkeel("call", "loud", "size=20000", "--preview")
+    assert shortened.out.count("line ") < 20_000
+    assert "ends with this command" in shortened.err
+
+
+def test_a_call_of_what_no_active_plugin_has_names_the_plugins_that_do_not_run(toolkeel: Toolkeel) -> None:
+    toolkeel.extension("talk", LOGS, enabled=False)
+    assert "plugin talk is listed: an operator has not enabled it" in toolkeel("call", "loud", code=4).err
+    assert "plugin talk" not in toolkeel("call", "calc", "expression=1").err
+
+
+def test_tools_shows_one_tool_with_its_parameters(toolkeel: Toolkeel) -> None:
+    shown = toolkeel("tools", "regex").out
+    assert "linear time (RE2 syntax)" in shown
+    row = next(line for line in shown.splitlines() if line.startswith("pattern"))
+    assert row.split()[1:3] == ["string", "(required)"]
+    assert toolkeel("tools", "regex", "--json").json["name"] == "regex"
+    assert [each["name"] for each in toolkeel("tools", "regex", "--format", "anthropic").json] == ["regex"]
+    assert "Nearest: regex" in toolkeel("tools", "regexp", code=1).err
+
+
+HOSTILE = "a\x1b]0;x\x07\x9b31m\u202eb"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--trace",)])
+def test_no_control_character_reaches_a_terminal(toolkeel: Toolkeel, more: tuple[str, ...]) -> None:
+    for command in (("call", HOSTILE), ("explain", HOSTILE), ("config", HOSTILE), ("plugins", "disable", HOSTILE)):
+        master, terminal = pty.openpty()
+        with subprocess.Popen(
+            [SCRIPT, *command, *more], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal,
+            cwd=toolkeel.folder, env=toolkeel.environment(),
+        ):  # fmt: skip
+            os.close(terminal)
+            seen = b""
+            while part := _read(master):
+                seen += part
+        os.close(master)
+        text = seen.decode()
+        assert text
+        assert not any(bad in text for bad in ("\x1b]", "\x07", "\x9b", "\u202e")), (command, seen)
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # the other end is closed
+        return b""
+
+
 SCRIPT = Path(sysconfig.get_path("scripts")) / "toolkeel"
 
 OPTIONAL = """

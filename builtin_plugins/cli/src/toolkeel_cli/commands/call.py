@@ -7,13 +7,15 @@ from typing import Annotated
 import msgspec
 import typer
 
-from toolkeel import Answer, Media, Parts, ToolCall
+from toolkeel import Answer, Kernel, Media, Parts, ToolCall
 from toolkeel_cli import stdin
 from toolkeel_cli.exits import Exit, UsageError
 from toolkeel_cli.opening import open_session, request_of
 from toolkeel_cli.options import Options
 from toolkeel_cli.progress import Progress
 from toolkeel_cli.screen import Screen
+
+_WHOLE = "kernel.max_result_chars=1000000000000"
 
 
 async def call(
@@ -26,22 +28,36 @@ async def call(
             metavar="[JSON | - | NAME=VALUE...]",
         ),
     ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Print what a model gets: of a large result only a preview")
+    ] = False,
 ) -> int:
-    """Call one tool, through all stages, and print its result.
+    """Call one tool, through all stages, and print its result, whole.
 
     A value in NAME=VALUE is JSON where it reads as JSON and text where it does not; NAME:=TEXT is always text.
     """
     screen = Screen(as_json=options.json)
     given = await _arguments(arguments or [])
+    if not preview:
+        options = msgspec.structs.replace(options, settings=(_WHOLE, *options.settings))
     async with open_session(options) as session:
         offer = await session.offer(request_of(session, options))
+        idle = () if tool in offer.table.entries else _idle(session.kernel)
         with Progress(screen) as progress:
             [answer] = await offer.call([ToolCall(tool, given, id=tool)], progress=progress.report)
     if options.json:
         screen.json(answer_as_json(answer))
     else:
         _show(answer, screen)
+        for text in idle:
+            screen.note(text)
     return exit_of(answer)
+
+
+def _idle(kernel: Kernel) -> tuple[str, ...]:
+    """The plugins that might have the tool that no active one has."""
+    found = [info for info in kernel.plugins.list() if info.state in ("listed", "disabled")]
+    return tuple(f"plugin {info.name} is {info.state}: {info.reason}" for info in found)
 
 
 async def _arguments(given: list[str]) -> str | bytes | dict[str, object] | None:
@@ -104,7 +120,9 @@ def _show(answer: Answer, screen: Screen) -> None:
         screen.note(f"repaired {repair.path}: {repair.what}")
     if not answer.failed:
         screen.text(answer.text)
+        if answer.ref:
+            screen.note(f"the ref {answer.ref} ends with this command; toolkeel exec --lines keeps a session")
         return
     screen.say((f"{answer.status}: ", "bold red"), answer.text)
-    if answer.record.setting:
+    if answer.record.setting and answer.record.setting not in answer.text:
         screen.note(f"setting: {answer.record.setting}")

@@ -100,4 +100,5 @@ def _summary(response: Response, answers: list[Answer], took: float) -> str:
     for status in [*(answer.status for answer in answers), *("not run" for wire in response.calls if wire.unfinished)]:
         counts[status] = counts.get(status, 0) + 1
     said = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{len(response.calls)} calls in {took * 1000:.1f} ms: {said}"
+    calls = "1 call" if len(response.calls) == 1 else f"{len(response.calls)} calls"
+    return f"{calls} in {took * 1000:.1f} ms: {said}"

@@ -30,7 +30,10 @@ def new_plugin(
     """Write a plugin of your own as a package that can be published: code, tests, licence."""
     given = {"description": description, "author": author, "licence": licence}
     data: dict[str, object] = {"name": name, **{key: value for key, value in given.items() if value is not None}}
-    folder = (into or Path(f"toolkeel-{name}")).resolve()
+    try:
+        folder = (into or Path(f"toolkeel-{name}")).resolve()
+    except FileNotFoundError:
+        raise UsageError("the current folder was removed", remedy="Go to one that is there: cd") from None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
             "the folder is there already and is not empty", where=str(folder), remedy="Name another with --into"
