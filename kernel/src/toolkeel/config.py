@@ -68,7 +68,11 @@ class Config:
             SettingsError: a file cannot be read or parsed, or sets what its layer may not; names file and line.
         """
         environ = os.environ if environ is None else environ
-        state = Path(environ["TOOLKEEL_HOME"]).expanduser() if environ.get("TOOLKEEL_HOME") else default_state_folder()
+        try:
+            home = environ.get("TOOLKEEL_HOME")
+            state = Path(home).expanduser() if home else default_state_folder()
+        except RuntimeError as error:  # no such user, or nobody has a home here
+            raise SettingsError(str(error), where="TOOLKEEL_HOME", remedy="Name a folder") from None
         layers: list[Layer] = []
         if environ.get("TOOLKEEL_DISTRIBUTION"):
             layers.append(read_file(Path(environ["TOOLKEEL_DISTRIBUTION"]), "distribution", must_exist=True))

@@ -123,7 +123,7 @@ def folder(path: Path, enabled: Mapping[str, str], budget: _Budget | None = None
 
     ``budget`` bounds what is read of folders that nobody enabled; without one, and for enabled ones, each has its own.
     """
-    from .manifest import read_manifest
+    from .manifest import read_manifest, reread
 
     try:
         manifest = read_manifest(path)
@@ -137,6 +137,9 @@ def folder(path: Path, enabled: Mapping[str, str], budget: _Budget | None = None
             return _listed(manifest, path, "", "is an agent-plugin bundle", "Bundles are turned on under bundles:")
         shared = None if manifest.id in enabled else budget
         files = _contents(path, shared or _Budget())
+        manifest = reread(files.get("plugin.json", b""), path / "plugin.json")
+        if manifest.entry is None:
+            raise ManifestError("changed while it was read", where=str(path))
     except (ManifestError, OSError, UnicodeError, RecursionError) as error:
         return Source(
             path.name, "folder", str(path), problem=str(error), remedy="Mend the manifest or remove the folder"

@@ -79,8 +79,13 @@ def read_manifest(folder: Path) -> Manifest | None:
     return None
 
 
-def _plugin(path: Path) -> Manifest:
-    read = _validated(PluginManifest, _json(path), path)
+def reread(data: bytes, path: Path) -> Manifest:
+    """The manifest in the bytes of a ``plugin.json`` that were read before: what was hashed is what counts."""
+    return _plugin(path, data)
+
+
+def _plugin(path: Path, data: bytes | None = None) -> Manifest:
+    read = _validated(PluginManifest, _json(path, data), path)
     return Manifest(
         id=read.name,
         version=read.version,
@@ -95,12 +100,13 @@ def _openclaw(path: Path) -> Manifest:
     return Manifest(id=read.id, version=read.version, description=read.description, kind="foreign")
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(SIZE_LIMIT + 1)
-    except OSError as error:
-        raise ManifestError(f"cannot be read: {error.strerror}", where=str(path)) from error
+def _json(path: Path, data: bytes | None = None) -> dict[str, Any]:
+    if data is None:
+        try:
+            with path.open("rb") as file:
+                data = file.read(SIZE_LIMIT + 1)
+        except OSError as error:
+            raise ManifestError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if len(data) > SIZE_LIMIT:
         raise ManifestError(f"is over {SIZE_LIMIT:,} bytes", where=str(path))
     try:
