@@ -101,6 +101,23 @@ def test_no_control_character_reaches_a_terminal(toolkeel: Toolkeel, more: tuple
         assert not any(bad in text for bad in ("\x1b]", "\x07", "\x9b", "\u202e")), (command, seen)
 
 
+@pytest.mark.parametrize("command", [("tools",), ("plugins",), ("doctor",), ("explain", "calc"), ("tools", "regex")])
+def test_a_narrow_terminal_breaks_no_word(toolkeel: Toolkeel, command: tuple[str, ...]) -> None:
+    master, terminal = pty.openpty()
+    with subprocess.Popen(
+        [SCRIPT, *command], stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.DEVNULL,
+        cwd=toolkeel.folder, env=toolkeel.environment({"COLUMNS": "45"}),
+    ):  # fmt: skip
+        os.close(terminal)
+        seen = b""
+        while part := _read(master):
+            seen += part
+    os.close(master)
+    words = set(seen.decode().split())
+    whole = {"tools": "arithmetic", "plugins": "active", "doctor": "packages", "explain": "registry"}
+    assert {"regex": "Inline"}.get(command[-1], whole[command[0]]) in {word.strip(".,") for word in words}
+
+
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 1 << 16)

@@ -7,12 +7,15 @@ import re
 import resource
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 Toolkeel = Any
+SCRIPT = Path(sysconfig.get_path("scripts")) / "toolkeel"
 
 
 def test_the_demo_tells_every_step_and_its_numbers_are_those_of_the_files(toolkeel: Toolkeel) -> None:
@@ -80,6 +83,21 @@ def test_new_plugin_writes_a_package_and_says_what_to_do(toolkeel: Toolkeel) -> 
     assert "src/toolkeel_sea_weather/plugin.py" in ended.out
     assert "--editable ." in ended.err
     assert "is not empty" in toolkeel("new-plugin", "sea-weather", code=2).err
+
+
+def test_new_plugin_in_a_folder_that_was_removed_says_so(toolkeel: Toolkeel) -> None:
+    gone = toolkeel.folder / "gone"
+    gone.mkdir()
+    ended = subprocess.run(
+        ["sh", "-c", 'rmdir "$PWD" && exec "$0" new-plugin tides', SCRIPT],
+        cwd=gone,
+        env=toolkeel.environment(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert b"the current folder was removed" in ended.stderr
 
 
 def test_new_plugin_refuses_a_name_that_no_package_can_have(toolkeel: Toolkeel) -> None:

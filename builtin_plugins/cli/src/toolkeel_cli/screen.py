@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 120
 """Columns where nobody says how wide the output is."""
+NARROW = 70
+"""Columns below which a table's rows are told one below the other."""
 Cell = str | tuple[str, str]
 """A cell's text, or its text and style."""
 
@@ -55,12 +57,26 @@ class Screen:
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
         """Write a table without lines. On a terminal cells wrap; in a pipe each row is one line, for grep and cut."""
         if _styled(self._results):
-            self.out.print(_rich_table(columns, rows))
+            if self.out.width < NARROW:
+                self._stack(columns, rows)
+            else:
+                self.out.print(_rich_table(columns, rows))
             return
         lines = [list(columns), *([" ".join(_plain_text(cell).split()) for cell in row] for row in rows)]
         widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
         for line in lines:
             self.line("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+    def _stack(self, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+        """A table where its columns have no room beside each other: what each row says stands below its name."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        for name, *cells in rows:
+            self.out.print(Text(*_styled_text(name), overflow="fold") if _plain_text(name) else Text("-"))
+            for column, cell in zip(columns[1:], cells, strict=True):
+                if _plain_text(cell):
+                    self.out.print(Padding(Text.assemble((f"{column}: ", "dim"), _styled_text(cell)), (0, 0, 0, 2)))
 
     def line(self, *parts: Cell, style: str = "") -> None:
         """Write one line for people, of parts that may have a style each; it is never folded."""

@@ -42,7 +42,14 @@ def _shared(
         list[str] | None, typer.Option(metavar="PLUGIN", help="Do not load this plugin; likewise")
     ] = None,
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Show the log on standard error; -vv shows all of it")
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            show_default=False,
+            help="Show the log on standard error; -vv shows all of it",
+        ),
     ] = 0,
     trace: Annotated[bool, typer.Option("--trace", help="Show where in the code an error happened")] = False,
 ) -> None: ...

@@ -118,7 +118,7 @@ async def disable(
 ) -> int:
     """Turn a plugin off, in the settings file of your account.
 
-    A plugin folder loses its hash there: turning it on again takes the hash of what it then holds.
+    A folder that changed since it was enabled, or that is gone, loses its hash there.
     """
     screen = Screen(as_json=options.json)
     path = read_config(options).state_folder / "config.yaml"
