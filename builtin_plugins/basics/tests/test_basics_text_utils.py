@@ -6,8 +6,10 @@ import base64
 import contextlib
 import random
 import re
+import threading
 import time
 import typing
+import unicodedata
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkeel import Data, Text, ToolError
+from toolkeel_basics.editing import normal
 from toolkeel_basics.editing.clusters import clusters
 from toolkeel_basics.text_utils import Operation, text_utils
 
@@ -165,6 +168,40 @@ def test_extraction_finds_what_a_reader_would(operation: str, text: str, found: 
 )
 def test_what_cannot_be_done_says_why(operation: str, text: str, options: dict[str, Any], words: str) -> None:
     assert words in refused(operation, text, **options)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.sampled_from([*"aéeﷺ한각漢", "\u0301", "\u0316", "\u1161", "\u11a8", "\u1100", "\u09c7", "\u09be"]),
+        max_size=60,
+    ),
+    st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]),
+)
+def test_text_normalized_in_pieces_is_text_normalized_whole(parts: list[str], form: typing.Any) -> None:
+    text = "".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(normal, "_PIECE", 3)
+        assert normal.normalized(text, form) == unicodedata.normalize(form, text)
+
+
+def test_a_long_text_is_normalized_in_steps_that_other_threads_run_between() -> None:
+    pauses: list[float] = []
+    done = threading.Event()
+
+    def beat() -> None:
+        last = time.monotonic()
+        while not done.is_set():
+            done.wait(0.005)
+            pauses.append(time.monotonic() - last)
+            last = time.monotonic()
+
+    beating = threading.Thread(target=beat)
+    beating.start()
+    told("normalize", "ﷺ" * 1_000_000, form="NFKC")
+    done.set()
+    beating.join()
+    assert len(pauses) > 5
 
 
 def patched(text: str, diff: str) -> str:

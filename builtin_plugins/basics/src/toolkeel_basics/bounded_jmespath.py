@@ -13,10 +13,13 @@ from jmespath.visitor import Options, TreeInterpreter  # type: ignore[import-unt
 from toolkeel import ToolError
 
 MAX_QUERY = 10_000
-MAX_WORK = 3_000_000
-"""Steps of one query: a visit of a part of the query, an item of a list that a step gives, 16 characters of a text."""
+MAX_WORK = 1_000_000
+"""Steps of one query, each some microsecond or less: a visit of a part of the query, ten items of a list that a step
+gives, two more for calling a function, 16 characters of a text, a value that is compared."""
 MAX_DEPTH = 200
 _CHARACTERS = 16
+_ITEMS = 10
+_SORTED = 2
 _DEEP = "the query or the data nests too deeply"
 _EARLY = "the query is not complete: it ends too early"
 _JSON_TYPES = {
@@ -126,6 +129,7 @@ class _Functions(Functions):  # type: ignore[misc]
         self._budget = budget
 
     def call_function(self, function_name: Any, resolved_args: Any) -> Any:
+        self._budget.pay(2)
         if function_name in ("contains", "to_string"):
             for argument in resolved_args:
                 _measure(argument, self._budget, "an argument", _CHARACTERS)
@@ -134,6 +138,8 @@ class _Functions(Functions):  # type: ignore[misc]
             if isinstance(separator, str) and isinstance(items, list):
                 pieces = cast("list[object]", items)
                 self._budget.pay(len(separator) * len(pieces) // _CHARACTERS)
+        elif function_name in ("sort", "sort_by") and resolved_args and isinstance(resolved_args[0], list):
+            self._budget.pay(len(cast("list[object]", resolved_args[0])) // _SORTED)
         return super().call_function(function_name, resolved_args)
 
 
@@ -148,7 +154,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc]
         result: object = super().visit(node, *args, **kwargs)
         kind = type(result)
         if kind is list or kind is dict:
-            self._budget.pay(1 + len(cast("list[object] | dict[str, object]", result)))
+            self._budget.pay(1 + len(cast("list[object] | dict[str, object]", result)) // _ITEMS)
         elif kind is str:
             self._budget.pay(1 + len(cast("str", result)) // _CHARACTERS)
         else:

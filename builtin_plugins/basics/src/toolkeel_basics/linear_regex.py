@@ -10,14 +10,16 @@ from typing import Any, Protocol
 from toolkeel import ToolError
 
 MAX_PATTERN = 5_000
-MAX_WORK = 1_500_000_000
-"""Steps of the compiled pattern times bytes of the text: what one search may take at worst, some fifteen seconds.
+MAX_WORK = 200_000_000
+"""Steps of the compiled pattern times bytes of the text: what one search may take at worst, some two seconds.
 
 Hardly a search comes near it: the worst case is a pattern that has more states than fit into memory.
 """
-TIME_LIMIT = 10.0
+TIME_LIMIT = 2.0
 """Seconds that all searches of one call may take together, checked between two of them."""
 
+_PACE = MAX_WORK / TIME_LIMIT
+_FIRST = TIME_LIMIT / 4
 _MAX_MEMORY = 8 << 20
 _FREE_GROUPS = 30  # a search keeps the place of every group; thirty of them double its cost
 _UNSUPPORTED = {
@@ -79,10 +81,14 @@ class _Expression(Protocol):
 
 
 class Pattern:
-    """A compiled pattern. No search takes more time than the product of pattern and text, whatever they are."""
+    """A compiled pattern. No search takes more time than the product of pattern and text, whatever they are.
 
-    def __init__(self, expression: _Expression) -> None:
+    ``trusted``: its states are known to fit into memory, so that it runs on any text in the text's length alone.
+    """
+
+    def __init__(self, expression: _Expression, *, trusted: bool = False) -> None:
         self._expression = expression
+        self._trusted = trusted
         self.groups = expression.groups
         self.names = dict(expression.groupindex)
 
@@ -92,10 +98,12 @@ class Pattern:
         Raises:
             ToolError: pattern and text together are too much work, or the matches took longer than the time limit.
         """
-        self._check(text)
-        end = time.monotonic() + TIME_LIMIT
+        work = self._check(text)
+        begin = time.monotonic()
         for count, match in enumerate(self._expression.finditer(text)):
-            if time.monotonic() > end:
+            taken = time.monotonic() - begin
+            # The next search cannot be interrupted: past the first quarter, the worst of the rest must fit in too.
+            if taken > _FIRST and taken + work * (1 - match.end() / len(text)) / _PACE > TIME_LIMIT:
                 raise ToolError(
                     f"searching took longer than {TIME_LIMIT:g} s and was ended after {count:,} matches",
                     remedy="Use a shorter text, a limit, or a pattern that does not look far ahead",
@@ -107,21 +115,32 @@ class Pattern:
         self._check(text)
         return self._expression.fullmatch(text)
 
-    def _check(self, text: str) -> None:
+    def _check(self, text: str) -> int:
+        """What a search may take at worst, in steps."""
+        if self._trusted:
+            return 0
         steps = max(self._expression.programsize, self._expression.reverseprogramsize)
         size = len(text.encode())
-        if steps * size * (_FREE_GROUPS + self.groups) // _FREE_GROUPS > MAX_WORK:
+        work = steps * size * (_FREE_GROUPS + self.groups) // _FREE_GROUPS
+        if work > MAX_WORK:
             raise ToolError(
                 f"this pattern on this text is too much work: it compiles to {steps:,} steps and the text has {size:,} "
                 f"bytes, and the limit of their product is {MAX_WORK:,}, less with many groups",
                 remedy="Use a shorter text, smaller repetitions, fewer groups, or ASCII classes in place of \\p{L}",
             )
+        return work
 
 
 def compile_pattern(
-    pattern: str, *, ignore_case: bool = False, multiline: bool = False, dot_all: bool = False, literal: bool = False
+    pattern: str,
+    *,
+    ignore_case: bool = False,
+    multiline: bool = False,
+    dot_all: bool = False,
+    literal: bool = False,
+    trusted: bool = False,
 ) -> Pattern:
-    """Compile a pattern in RE2 syntax.
+    """Compile a pattern in RE2 syntax; ``trusted`` as ``Pattern`` says, for patterns of our own.
 
     Raises:
         ToolError: it is too long or not valid; look-around and back-references are named as what they are.
@@ -144,7 +163,7 @@ def compile_pattern(
         raise _explained(error, pattern) from error
     if expression.programsize > 10_000:
         re2.purge()  # the library keeps 128 patterns, each with megabytes of states
-    return Pattern(expression)
+    return Pattern(expression, trusted=trusted)
 
 
 def _explained(error: Exception, pattern: str) -> ToolError:

@@ -10,8 +10,8 @@ from toolkeel import ToolError
 
 from .lines import split_lines
 
-MAX_WORK = 10_000_000
-"""Pairs of lines that one comparison looks at: some three seconds."""
+MAX_WORK = 5_000_000
+"""Pairs of lines that one comparison looks at: some second and a half."""
 MAX_LINES = 50_000
 _CONTEXT = 3
 _NO_END = "\\ No newline at end of file"
