@@ -24,7 +24,6 @@ Figures = dict[str, list[Taken]]
 
 async def timed(work: Callable[[], Awaitable[object]], runs: int = 1) -> Taken:
     """What one run of ``work`` takes, as the mean of so many in a row."""
-    gc.collect()
     processor, wall = time.process_time(), time.perf_counter()
     for _ in range(runs):
         await work()
@@ -33,6 +32,7 @@ async def timed(work: Callable[[], Awaitable[object]], runs: int = 1) -> Taken:
 
 async def per_run(work: Callable[[], Awaitable[object]], runs: int, blocks: int = BLOCKS) -> list[Taken]:
     """What one run of ``work`` takes, in blocks of so many runs, after one block to warm up."""
+    gc.collect()
     await timed(work, runs)
     return [await timed(work, runs) for _ in range(blocks)]
 

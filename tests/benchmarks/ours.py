@@ -5,6 +5,7 @@ Usage: python ours.py [--quick]
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -192,6 +193,7 @@ async def registering() -> Figures:
         many = _plugin_of(_functions())
         async with kernel_with(many, settings={"kernel": {"tool_limit": MANY}}) as kit:
             await kit.kernel.plugins.reload("many")
+            gc.collect()
             found["register_many"].append(await timed(kit.session.table))
             offer = await kit.refresh()
             for figure in ("list_many", "list_many_again"):
