@@ -253,3 +253,17 @@ def test_a_repository_of_five_thousand_files_is_searched_in_about_a_second(
         assert found(call("code_search", r"needle_\d+", regex=True)) == ["package_099/last.py:1: needle_42"]
         best = min(best, time.monotonic() - started)
     assert best < 2  # about 0.3 s on a machine with nothing else to do
+
+
+def test_a_gitignore_of_any_size_costs_no_search(tmp_path: Path) -> None:
+    from toolkeel_files.patterns import Ignored
+
+    (tmp_path / ".gitignore").write_text("".join(f"some/folder/*/file{number}*.txt\n" for number in range(5_000)))
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        ignored = Ignored()
+        ignored.enter(folder, "")
+    finally:
+        os.close(folder)
+    assert ignored.ignores("some/folder/a/file7b.txt", folder=False)
+    assert not ignored.ignores("other.txt", folder=False)

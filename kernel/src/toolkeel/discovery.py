@@ -138,7 +138,8 @@ def folder(path: Path, enabled: Mapping[str, str], budget: _Budget | None = None
         shared = None if manifest.id in enabled else budget
         files = _contents(path, shared or _Budget())
         manifest = reread(files.get("plugin.json", b""), path / "plugin.json")
-        if manifest.entry is None:
+        entry = manifest.entry
+        if entry is None:
             raise ManifestError("changed while it was read", where=str(path))
     except (ManifestError, OSError, UnicodeError, RecursionError) as error:
         return Source(
@@ -151,9 +152,6 @@ def folder(path: Path, enabled: Mapping[str, str], budget: _Budget | None = None
         return _listed(
             manifest, path, digest, why, f"Read it, then: toolkeel plugins enable {manifest.id} --hash {digest}"
         )
-    entry = manifest.entry
-    if entry is None:
-        raise AssertionError(manifest)
     needs = (f"api:{entry.api}", *entry.needs)
     source = _listed(manifest, path, digest, "", "")
     package = _PACKAGE + "".join(char if char.isalnum() else "_" for char in manifest.id) + "_" + digest[7:19]

@@ -15,6 +15,8 @@ from .beneath import FILE
 _PATTERN_CHARS = 1_000
 _ALTERNATIVES = 100
 _RULES_BYTES = 1 << 18
+_RULES = 500
+"""Lines of one .gitignore that count; many more do not compile into one automaton."""
 _NO_PATTERN = (ValueError, re.error, FutureWarning)
 """What pathspec raises for lines that make no sense; the last where warnings are errors."""
 
@@ -83,13 +85,16 @@ def _read_rules(folder: int) -> GitIgnoreSpec | None:
     try:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             return None
-        lines = os.read(opened, _RULES_BYTES).decode(errors="replace").splitlines()
+        text = os.read(opened, _RULES_BYTES).decode(errors="replace")
     finally:
         os.close(opened)
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")][:_RULES]
     try:
         return _rules(lines)
     except _NO_PATTERN:
         return _rules([line for line in lines if _is_rule(line)])
+    except Exception:  # noqa: BLE001 - RE2's own, untyped error: too much for one automaton, so nothing is left out
+        return None
 
 
 def _is_rule(line: str) -> bool:
