@@ -103,6 +103,50 @@ def test_log_lines_that_begin_like_json_are_plain_text() -> None:
 
 
 @pytest.mark.requirement("C4")
+@pytest.mark.parametrize(
+    "first",
+    [
+        "[83 matches in 13 files; the first 40]",
+        "[12, apples and pears]",
+        "[1, 2] started",
+        "[2026-01-02, 12:00] INFO up",
+        '["warn"] low',
+        '{"oops" he said}',
+        "{}: nothing",
+    ],
+)
+def test_text_whose_first_line_merely_begins_like_json_is_plain_text(first: str) -> None:
+    text = first + "\n" + "src/a.py:1: import os\n" * 500
+    found = preview(text)
+    assert found.kind == "text"
+    assert found.text.startswith(first)
+    assert preview(text, "application/json").text.startswith("Looks like JSON but is not valid (")
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (", ", " : "), (",", ":  ")])
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("form", ["array", "object", "lines", "start"])
+def test_items_are_shown_as_the_output_spells_them(separators: tuple[str, str], ascii_only: bool, form: str) -> None:
+    rows = [{"id": n, "naïve": 'Zoë "№"', "tags": ["a", "b"], "sub": {"x": None, "y": 1.50}} for n in range(400)]
+
+    def spelled(value: object) -> str:
+        return json.dumps(value, separators=separators, ensure_ascii=ascii_only)
+
+    if form == "lines":
+        text = "\n".join(map(spelled, rows))
+    elif form == "object":
+        text = spelled({"n\u00e4me": "x", "rows": rows})
+    else:
+        text = spelled(rows)
+    text = text[:-1] + "1" * 20_000_000 + "]" if form == "start" else text  # over what is read whole
+    found = preview(text)
+    assert spelled(rows[0])[1:-1] in found.text
+    if form == "object":
+        assert spelled({"n\u00e4me": "x"})[1:-1] + "," in found.text
+
+
+@pytest.mark.requirement("C4")
 @pytest.mark.parametrize("depth", [4_000, 5_000, 200_000])
 @pytest.mark.parametrize("unit", ["[]", '{"a":}'])
 def test_deep_nesting_is_shown_and_harms_nothing(depth: int, unit: str) -> None:

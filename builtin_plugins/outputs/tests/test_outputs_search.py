@@ -154,3 +154,30 @@ def test_the_call_that_goes_on_stays_on_one_line_and_finds_the_same_words(reader
     options = kept.following(kept.read(ref, mode="search", query=query, lines=1))
     assert options == {"ref": ref, "mode": "search", "query": query, "lines": 1, "start": 2}
     assert "1 matching line shown" in kept.read(**options)
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize(
+    ("data", "query", "words"),
+    [
+        ('{"id":1,"status":"held"}', '"status": "held"', 'JSON that writes "id":…'),
+        ('{\n  "id": 1,\n  "status": "held"\n}', '"id": 1, "status": "held"', 'JSON that writes "id": …'),
+        ('[{"name":"Zo\\u00eb"}]', '"name":"Zoë"', "outside ASCII are written as \\uXXXX"),
+        ('[{"name":"long and longer"}]', '"long … [9 characters left out] … ger"', "search for the words on one side"),
+        ("a\nb\n", "a\nc", "within one line"),
+    ],
+)
+def test_a_search_that_finds_nothing_says_how_the_text_is_spelled(
+    reader: Any, data: str, query: str, words: str
+) -> None:
+    reading = reader()
+    answer = reading.read(reading.keep(data.encode()).ref, mode="search", query=query)
+    assert answer.startswith("[No line in the output matches")
+    assert words in answer
+
+
+@pytest.mark.requirement("C4")
+def test_a_search_for_plain_words_that_finds_nothing_says_only_so(reader: Any) -> None:
+    reading = reader()
+    answer = reading.read(reading.keep(b'{"id":1}').ref, mode="search", query="late")
+    assert answer == '[No line in the output matches "late", in any letter case.]'

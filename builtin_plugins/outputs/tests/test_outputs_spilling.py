@@ -64,8 +64,8 @@ async def test_a_large_result_is_answered_by_header_counts_preview_and_how_to_re
     assert lines[1:3] == ["Shown: 5 of 1,000 items. Hidden: 995 items.", ""]
     assert lines[3:6] == [
         "[",
-        '  {"id": 0, "customer": "Анна 0", "total": 0.0},',
-        '  {"id": 1, "customer": "Анна 1", "total": 1.5},',
+        r'  {"id": 0, "customer": "\u0410\u043d\u043d\u0430 0", "total": 0.0},',
+        r'  {"id": 1, "customer": "\u0410\u043d\u043d\u0430 1", "total": 1.5},',
     ]
     assert lines[-5] == "The whole is kept for 1 hour. To read on, for example:"
     assert lines[-4].startswith(f'- read_output(ref="{answer.ref}", mode="search", query="…")')

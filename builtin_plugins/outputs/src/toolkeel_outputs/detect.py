@@ -69,6 +69,11 @@ def detect(content: Content, media_type: str = "") -> Kind:
     return "csv" if delimiter_of(str(head, "utf-8", "replace"), cut=content.size > SNIFF) else "text"
 
 
+def says_json(media_type: str) -> bool:
+    """Whether a media type declares JSON."""
+    return _said(media_type) == "json"
+
+
 def is_binary(head: bytes) -> bool:
     """Whether the first bytes are no text: a NUL, or many control characters and bytes that are not UTF-8.
 

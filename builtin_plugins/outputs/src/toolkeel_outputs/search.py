@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from typing import Literal, Protocol
 
@@ -87,7 +88,7 @@ def search(output: Output, query: Query, limit: int) -> str:
     found = _Search(output, pattern, query.context).run(begin, finish, query.lines, room)
     where = _where(output, query, begin, finish)
     if not found.lines:
-        return f"[No line in {where} matches {quoted(text)}, in any letter case.]"
+        return f"[No line in {where} matches {quoted(text)}, in any letter case.{_spelling(output, query)}]"
     said = f"{counted(found.lines, 'matching lines')} shown"
     if found.stop is None:
         return ended(found.text, f"{said}; {where} was searched to the end.")
@@ -116,6 +117,31 @@ def _where(output: Output, query: Query, begin: int, finish: int) -> str:
     if query.unit == "bytes":
         return f"bytes {begin:,} to {finish:,}"
     return f"what stands from line {query.start or 1:,} to line {min(query.end or _ALL, output.lines.count):,}"
+
+
+def _spelling(output: Output, query: Query) -> str:
+    """Why words that were copied from a preview may not stand so in the output."""
+    text = query.text
+    if "…" in text or "left out]" in text:
+        return " In previews … marks what is left out; search for the words on one side of it."
+    if "\n" in text:
+        return " A match lies within one line; search for a piece of one line."
+    start = output.content.text(0, _START_OF_JSON).lstrip("\ufeff \t\r\n")
+    member = _MEMBER.search(start) if start[:1] in ("{", "[") else None
+    if member is None or query.regex:
+        return ""
+    hints: list[str] = []
+    if _PUNCTUATION.search(text):
+        blanks = member[2].replace("\n", "").replace("\r", "")
+        hints.append(f" The output is JSON that writes {member[1]}{blanks}…, with line breaks and blanks as stored.")
+    if not text.isascii() and start.isascii():
+        hints.append(" Its characters outside ASCII are written as \\uXXXX.")
+    return "".join(hints)
+
+
+_START_OF_JSON = 4_096
+_MEMBER = re.compile(r'("(?:[^"\\\n]|\\.){1,60}")(\s*:\s*)')
+_PUNCTUATION = re.compile(r"[\":,{}\[\]]")
 
 
 def _unusual(query: Query) -> dict[str, str | int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from toolkeel import Preview
 from toolkeel_outputs.content import Content
-from toolkeel_outputs.detect import Kind, detect
+from toolkeel_outputs.detect import Kind, detect, says_json
 
 from . import binary, json_lines, json_value, markup, page, plain, table
 from .limits import Limits
@@ -14,7 +14,6 @@ from .limits import Limits
 __all__ = ["Limits", "make_preview"]
 
 _MAKERS: dict[Kind, Callable[[Content, Limits], Preview]] = {
-    "json": json_value.preview,
     "jsonl": json_lines.preview,
     "html": page.preview,
     "xml": markup.preview,
@@ -34,4 +33,6 @@ def make_preview(content: Content, media_type: str, limits: Limits) -> Preview:
             text = None
         if text is not None and len(text) <= limits.characters:
             return Preview(kind=kind, text=text, whole=True)
+    if kind == "json":
+        return json_value.preview(content, limits, declared=says_json(media_type))
     return _MAKERS[kind](content, limits)

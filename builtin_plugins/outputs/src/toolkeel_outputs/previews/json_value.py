@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 
@@ -13,7 +14,7 @@ from toolkeel_outputs.texts import cut_end
 
 from . import plain
 from .limits import Limits
-from .outline import DETAILS, Items, Members, Node, Reader, written
+from .outline import DETAILS, ITEMS, Items, Members, Node, Reader, complete, written
 
 WHOLE = 16 * 1024 * 1024
 """Bytes up to which JSON is validated and its items are counted."""
@@ -23,10 +24,15 @@ _START = 64 * 1024
 _BOM = b"\xef\xbb\xbf"
 _SOON_OVER = re.compile(r"trailing characters \(byte \d{1,3}\)")
 """What stands for lines that begin like JSON, as in ``[12] started``: no JSON that broke."""
+_SEVERAL = 3
+"""Whole values that show that a text is JSON that broke, rather than prose or a log that begins with a bracket."""
 
 
-def preview(content: Content, limits: Limits) -> Preview:
-    """First items or keys. Up to ``WHOLE`` bytes of what is not valid JSON are shown as text, which says so."""
+def preview(content: Content, limits: Limits, *, declared: bool = False) -> Preview:
+    """First items or keys. Up to ``WHOLE`` bytes of what is not valid JSON are shown as text.
+
+    The text says so where the tool ``declared`` JSON, or several values of it can be read.
+    """
     start = 3 if content.part(0, 3) == _BOM else 0
     if content.size > WHOLE:
         return _of_start(content, start, limits, f"Over {WHOLE >> 20} MiB only the start of JSON is read.")
@@ -36,7 +42,8 @@ def preview(content: Content, limits: Limits) -> Preview:
         return _of_whole(content, start, limits)
     except msgspec.DecodeError as error:
         said = str(error).removeprefix("JSON is malformed: ")
-        note = "" if _SOON_OVER.match(said) else f"Looks like JSON but is not valid ({said}); shown as text."
+        broken = declared or (not _SOON_OVER.match(said) and complete(_outline(content, start)) >= _SEVERAL)
+        note = "" if not broken else f"Looks like JSON but is not valid ({said}); shown as text."
         return plain.preview(content, limits, note)
     except RecursionError:
         return _of_start(content, start, limits, "Nested too deeply to be checked.")
@@ -62,12 +69,22 @@ def _of_whole(content: Content, start: int, limits: Limits) -> Preview:
         msgspec.json.decode(body, type=msgspec.Raw)
         return _of_start(content, start, limits, "")
     members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    shown = [(name, _counted(raw)) for name, raw in list(members.items())[: limits.items]]
-    return _object(Members(shown, list(members)[limits.items :], whole=True), len(members), limits)
+    ascii_only = content.part(start, start + _START).isascii()
+    names = [json.dumps(name, ensure_ascii=ascii_only)[1:-1] for name in members]
+    shown = [(name, _counted(raw)) for name, raw in zip(names, list(members.values())[: limits.items], strict=False)]
+    node = Members(shown, names[limits.items :], whole=True)
+    spelled = _outline(content, start)
+    if isinstance(spelled, Members):
+        node.pad, node.colon, node.comma = spelled.pad, spelled.colon, spelled.comma
+    return _object(node, len(members), limits)
+
+
+def _outline(content: Content, start: int, items: int = ITEMS) -> Node:
+    return Reader(content.text(start, start + _START), items).value()
 
 
 def _of_start(content: Content, start: int, limits: Limits, note: str) -> Preview:
-    node = Reader(content.text(start, start + _START), limits.items).value()
+    node = _outline(content, start, limits.items)
     room = msgspec.structs.replace(limits, characters=limits.characters - len(note) - 1) if note else limits
     if isinstance(node, Items):
         total = None if node.hidden is None else len(node.shown) + node.hidden

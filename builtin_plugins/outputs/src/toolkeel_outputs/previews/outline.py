@@ -1,4 +1,7 @@
-"""The outline of a JSON text that may be cut anywhere: its first items and keys, read without decoding the rest."""
+"""The outline of a JSON text that may be cut anywhere: its first items and keys, read without decoding the rest.
+
+Strings, numbers and the blanks between them stay spelled as the text has them: what is copied from an outline is found.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ ITEMS = 5
 KEYS = 40
 DEPTH = 4
 _TOKEN = re.compile(r'[ \t\r\n]*(?:([\[\]{}:,])|"([^"\\]*(?:\\.[^"\\]*)*)(\\?\Z|")|([^\s\[\]{}:,"]+))', re.DOTALL)
+_GAP = re.compile(r"[ \t]{0,8}(?![ \t\r\n])")
+_LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]")
 _SKIP = re.compile(r'[\[\]{},]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A string. ``whole`` is false where the text ended inside it."""
+    """A string as it is spelled between its quotes. ``whole`` is false where the text ended inside it."""
 
     text: str
     whole: bool = True
@@ -29,6 +35,8 @@ class Items:
 
     shown: list[Node] = field(default_factory=list["Node"])
     hidden: int | None = None
+    comma: str = ", "
+    pad: str = ""
 
 
 @dataclass(slots=True)
@@ -38,6 +46,9 @@ class Members:
     shown: list[tuple[str, Node]] = field(default_factory=list["tuple[str, Node]"])
     names: list[str] = field(default_factory=list[str])
     whole: bool = False
+    comma: str = ", "
+    colon: str = ": "
+    pad: str = ""
 
 
 Node = str | Word | Items | Members
@@ -77,12 +88,18 @@ class Reader:
         sign, string, close, literal = found.groups()
         if string is not None:
             self._ended = close != '"'
-            return "", Word(_unescaped(string), not self._ended)
+            return "", Word(string, not self._ended)
         return sign or "", literal or ""
+
+    def _gap(self, default: str = "") -> str:
+        """The blanks that stand here, unless they break the line."""
+        found = _GAP.match(self._text, self._at)
+        return found[0] if found else default
 
     def _array(self, depth: int) -> Items:
         array = Items()
         most = self._items if depth == 0 else ITEMS
+        array.pad = self._gap()
         while not self._over():
             before = self._at
             sign, _ = self._next()
@@ -100,20 +117,26 @@ class Reader:
             if sign == "]":
                 array.hidden = 0
                 break
+            if len(array.shown) == 1:
+                array.comma = "," + self._gap(" ")
             self._ended = self._over() or sign != ","
         return array
 
     def _object(self, depth: int) -> Members:
         members = Members()
         most = max(KEYS, self._items) if depth == 0 else KEYS
+        members.pad = self._gap()
         while not self._over():
             sign, key = self._next()
             if sign == "}" and not members.shown:
                 members.whole = True
                 break
+            before = self._gap()
             if not isinstance(key, Word) or not key.whole or self._next()[0] != ":":
                 self._ended = True
                 break
+            if not members.shown:
+                members.colon = f"{before}:{self._gap(' ')}"
             if depth >= DEPTH or len(members.shown) == most:
                 members.names.append(key.text)
                 self._skip_value()
@@ -123,6 +146,8 @@ class Reader:
             if sign == "}":
                 members.whole = True
                 break
+            if len(members.shown) == 1:
+                members.comma = "," + self._gap(" ")
             self._ended = self._over() or sign != ","
         return members
 
@@ -151,14 +176,15 @@ class Reader:
             self._ended = True
 
 
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
-    try:
-        value: object = json.loads(f'"{text}"', strict=False)
-    except ValueError:
-        return text
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else text
+def complete(node: Node) -> int:
+    """How many strings, numbers and literals of an outline are whole and JSON, keys included."""
+    if isinstance(node, Word):
+        return int(node.whole)
+    if isinstance(node, str):
+        return int(_LITERAL.fullmatch(node) is not None)
+    if isinstance(node, Items):
+        return sum(map(complete, node.shown))
+    return sum(1 + complete(value) for _, value in node.shown)
 
 
 # Writing -----------------------------------------------------------------------------------------------------------
@@ -183,12 +209,14 @@ def written(node: Node, detail: Detail, indent: str = "", width: int = WIDTH) ->
     if isinstance(node, str):
         return cut_middle(node, detail.string)
     if isinstance(node, Word):
-        text = cut_middle(node.text, detail.string) if node.whole else cut_end(node.text, detail.string - 1) + "…"
-        return json.dumps(text, ensure_ascii=False)
+        return quoted(
+            cut_middle(node.text, detail.string) if node.whole else cut_end(node.text, detail.string - 1) + "…"
+        )
     inner = indent + "  "
     parts = _items(node, detail, inner, width) if isinstance(node, Items) else _members(node, detail, inner, width)
     opening, closing = "[]" if isinstance(node, Items) else "{}"
-    line = opening + ", ".join(parts) + closing
+    pad = node.pad if parts else ""
+    line = opening + pad + node.comma.join(parts) + pad + closing
     if len(indent) + len(line) <= width and "\n" not in line:
         return line
     return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
@@ -205,7 +233,7 @@ def _items(node: Items, detail: Detail, indent: str, width: int) -> list[str]:
 
 def _members(node: Members, detail: Detail, indent: str, width: int) -> list[str]:
     shown = node.shown[: detail.keys]
-    parts = [f"{_key(name)}: {written(value, detail, indent, width)}" for name, value in shown]
+    parts = [f"{_key(name)}{node.colon}{written(value, detail, indent, width)}" for name, value in shown]
     names = [name for name, _ in node.shown[detail.keys :]] + node.names
     if names:
         count = counted(len(names), "more keys" if shown else "keys")
@@ -217,4 +245,9 @@ def _members(node: Members, detail: Detail, indent: str, width: int) -> list[str
 
 
 def _key(name: str) -> str:
-    return json.dumps(cut_middle(name, 80), ensure_ascii=False)
+    return quoted(cut_middle(name, 80))
+
+
+def quoted(spelled: str) -> str:
+    """A string in quotes again; of what is no JSON, also control characters are kept from breaking the line."""
+    return '"' + _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], spelled) + '"'
