@@ -65,15 +65,17 @@ def keep_warnings_quiet() -> None:
 
 def _run_async(awaitable: Awaitable[Any]) -> Any:
     async def main() -> Any:
-        with trio.CancelScope() as whole, _interrupts(whole):
-            return await awaitable
+        with trio.CancelScope() as whole, _interrupts(whole) as interrupted:
+            answer = await awaitable
+            if not interrupted():
+                return answer
         raise KeyboardInterrupt
 
     return trio.run(main)
 
 
 @contextmanager
-def _interrupts(whole: trio.CancelScope) -> Generator[None, None, None]:
+def _interrupts(whole: trio.CancelScope) -> Generator[Callable[[], bool], None, None]:
     """The first signal cancels in order. The second ends the process, whatever Python is doing.
 
     The second is left to the system: a handler of Python's would wait for whatever blocks the main thread. The first
@@ -81,6 +83,7 @@ def _interrupts(whole: trio.CancelScope) -> Generator[None, None, None]:
     """
     token = trio.lowlevel.current_trio_token()
     came_round = threading.Event()
+    seen: list[bool] = []
 
     def cancel() -> None:
         came_round.set()
@@ -92,6 +95,7 @@ def _interrupts(whole: trio.CancelScope) -> Generator[None, None, None]:
             os._exit(Exit.INTERRUPTED)
 
     def first(*_: object) -> None:
+        seen.append(True)
         for number in _STOPPING:
             signal.signal(number, signal.SIG_DFL)
         token.run_sync_soon(cancel)
@@ -99,7 +103,7 @@ def _interrupts(whole: trio.CancelScope) -> Generator[None, None, None]:
 
     before = {number: signal.signal(number, first) for number in _STOPPING}
     try:
-        yield
+        yield lambda: bool(seen)  # work that ended just then was interrupted all the same
     finally:
         came_round.set()
         for number, handler in before.items():
