@@ -14,7 +14,7 @@ from toolkeel_outputs.texts import cut_end
 
 from . import plain
 from .limits import Limits
-from .outline import DETAILS, ITEMS, Items, Members, Node, Reader, complete, written
+from .outline import DETAILS, ITEMS, NAMES, Items, Members, Node, Reader, complete, written
 
 WHOLE = 16 * 1024 * 1024
 """Bytes up to which JSON is validated and its items are counted."""
@@ -70,7 +70,9 @@ def _of_whole(content: Content, start: int, limits: Limits) -> Preview:
         return _of_start(content, start, limits, "")
     members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     ascii_only = content.part(start, start + _START).isascii()
-    names = [json.dumps(name, ensure_ascii=ascii_only)[1:-1] for name in members]
+    names = list(members)
+    named = limits.items + NAMES  # of the others only the number is told
+    names[:named] = [json.dumps(name, ensure_ascii=ascii_only)[1:-1] for name in names[:named]]
     shown = [(name, _counted(raw)) for name, raw in zip(names, list(members.values())[: limits.items], strict=False)]
     node = Members(shown, names[limits.items :], whole=True)
     spelled = _outline(content, start)

@@ -13,6 +13,8 @@ from toolkeel_outputs.texts import counted, cut_end, cut_middle
 
 ITEMS = 5
 KEYS = 40
+NAMES = 50
+"""Keys without a value that are named."""
 DEPTH = 4
 _TOKEN = re.compile(r'[ \t\r\n]*(?:([\[\]{}:,])|"([^"\\]*(?:\\.[^"\\]*)*)(\\?\Z|")|([^\s\[\]{}:,"]+))', re.DOTALL)
 _GAP = re.compile(r"[ \t]{0,8}(?![ \t\r\n])")
@@ -237,7 +239,7 @@ def _members(node: Members, detail: Detail, indent: str, width: int) -> list[str
     names = [name for name, _ in node.shown[detail.keys :]] + node.names
     if names:
         count = counted(len(names), "more keys" if shown else "keys")
-        listed = cut_end(", ".join(_key(name) for name in names[:50]), 4 * detail.string)
+        listed = cut_end(", ".join(_key(name) for name in names[:NAMES]), 4 * detail.string)
         parts.append(f"… {count}: {listed}" if node.whole else f"… at least {count}: {listed}")
     elif not node.whole:
         parts.append("… more")
