@@ -175,7 +175,6 @@ async def test_a_plugin_that_gives_two_tools_of_one_name_keeps_the_first(make_pl
         ({"only": ["weather", "wetaher"]}, "kernel.only", "weather"),
         ({"priority": {"wetaher": 1}}, "kernel.priority", "weather"),
         ({"prefer": {"word": "wetaher"}}, "kernel.prefer", "weather"),
-        ({"enable": {"wetaher": "sha256:0"}}, "kernel.enable", "weather"),
     ],
     ids=str,
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .config import Config
     from .kernel import Kernel, Session
     from .offer import Explanation, Offer, Step
-    from .plugins import PluginInfo
+    from .plugin import PluginInfo
     from .settings import KernelSettings, narrowing
 
 _ENGINE = {
@@ -25,7 +25,7 @@ _ENGINE = {
     "Kernel": "kernel",
     "Offer": "offer",
     "KernelSettings": "settings",
-    "PluginInfo": "plugins",
+    "PluginInfo": "plugin",
     "Session": "kernel",
     "Step": "offer",
     "narrowing": "settings",

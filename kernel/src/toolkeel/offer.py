@@ -14,7 +14,7 @@ import msgspec
 from . import hooks, rendering
 from .calls import Answer, Reason, ToolCall
 from .hooks import HookFailure, HookSet, Report
-from .plugins import Plugin
+from .plugin import Plugin
 from .scope import Request
 from .selection import Pin, Ranking
 from .settings import KernelSettings

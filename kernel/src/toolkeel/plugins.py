@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import trio
@@ -20,94 +20,21 @@ from . import discovery, hooks
 from .config import Config
 from .discovery import Source
 from .errors import DefinitionError, PluginError, SettingsError, ToolkeelError, WorkspaceSettingsError
-from .hooks import HookFailure, HookSet, Implementation, Relay, describe
+from .hooks import HookFailure, HookSet, Relay, describe
 from .hookspecs import API_VERSION, PluginContext
+from .plugin import Plugin, PluginInfo, Stage, State
+from .registering import Attempt, Registered
 from .scope import Scope
 from .services import Services
 from .settings import KernelSettings
 
-State = Literal["active", "disabled", "listed", "quarantined"]
-Stage = Literal["", "found", "needs", "import", "settings", "create", "hooks", "start", "register", "run"]
 Answer = TypeVar("Answer")
-Registered = list[tuple["Plugin", tuple[Any, ...]]]
-Loading = list["Plugin"]
-Failures = list[tuple["Plugin", HookFailure]]
+Loading = list[Plugin]
 _NOTES = 20
-
-
-class PluginInfo(msgspec.Struct, frozen=True):
-    """What lists of plugins show.
-
-    ``stage`` is where a quarantined plugin failed (``import``, ``settings``, ``hooks``, ``start`` …), ``reason`` what
-    happened, ``remedy`` what to do. ``notes`` are failures of its hooks that stopped nothing, newest last.
-    """
-
-    name: str
-    state: State
-    source: str
-    kind: str
-    version: str = ""
-    description: str = ""
-    priority: int = 100
-    stage: Stage = ""
-    reason: str = ""
-    remedy: str = ""
-    hooks: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    digest: str = ""
-
-
-class Plugin:
-    """One life of one plugin. A reload makes a new one; calls in flight keep the old."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.name = source.name
-        self.state: State = "listed"
-        self.stage: Stage = ""
-        self.reason = ""
-        self.remedy = ""
-        self.priority = 100
-        self.implementer: object = None
-        self.section = ""
-        self.context: PluginContext | None = None
-        self.notes: list[str] = []
-        self.given: dict[str, tuple[Any, ...]] = {}
-        self.calls = 0
-        self._idle: trio.Event | None = None
-        self.stopping = trio.Event()
-        self.stopped = trio.Event()
-
-    @property
-    def active(self) -> bool:
-        """Whether its hooks and tools count."""
-        return self.state == "active"
-
-    def enter(self, stage: Stage) -> None:
-        """Go on to the next stage of loading; ends a thread that comes back after its plugin was given up."""
-        if self.state == "quarantined":
-            raise _TooLate
-        self.stage = stage
-
-    def call_ended(self) -> None:
-        """A call of one of its tools ended."""
-        self.calls -= 1
-        if self._idle is not None and self.calls == 0:
-            self._idle.set()
-
-    async def idle(self) -> None:
-        """Wait until no call of its tools runs."""
-        if self.calls:
-            self._idle = trio.Event()
-            await self._idle.wait()
 
 
 class _Timeout(Exception):
     """A plugin's sync code did not come back in time."""
-
-
-class _TooLate(Exception):
-    """It came back after it was given up."""
 
 
 class Plugins:
@@ -535,7 +462,7 @@ class Plugins:
         todo = [(one, self._plugins[one.plugin]) for one in self.hooks[hook] if one.plugin in self._plugins]
         answers: Registered = []
         while todo:
-            attempt = _Attempt(todo, scope, kind, self._settings.register_time_limit)
+            attempt = Attempt(todo, scope, kind, self._settings.register_time_limit)
             finished = await attempt.run(self._limiter)
             answers += attempt.answers
             failures = attempt.failures
@@ -580,70 +507,6 @@ class Plugins:
         self.missing = {setting: chosen for setting, chosen in exclusive.items() if not self._is_active(chosen)}
         before.retired = True
         self._swapped(self.hooks, reason)
-
-
-class _Attempt:
-    """One thread that asks plugin after plugin; given up where one of them takes too long."""
-
-    def __init__(self, todo: list[tuple[Implementation, Plugin]], scope: Scope, kind: type[Any], limit: float) -> None:
-        self._todo = list(todo)
-        self._scope = scope
-        self._kind = kind
-        self._limit = limit
-        self._deadline: trio.CancelScope | None = None
-        self._over = False
-        self.answers: Registered = []
-        self.failures: Failures = []
-        self.done = 0
-
-    async def run(self, limiter: trio.CapacityLimiter) -> bool:
-        """Ask everyone; answers whether all came back. ``done`` counts those who did."""
-        with trio.move_on_after(self._limit) as self._deadline:
-            await trio.to_thread.run_sync(self._ask, abandon_on_cancel=True, limiter=limiter)
-            return True
-        self._over = True
-        return False
-
-    def _ask(self) -> None:
-        for one, plugin in self._todo:
-            begun = time.monotonic()
-            answer: tuple[Any, ...] | None = None
-            failure: HookFailure | None = None
-            try:
-                answer = _items(one, plugin, one.run(self._scope), self._kind)
-            except HookFailure as error:
-                failure = error
-            if self._over:  # it came back after it was given up: nothing of it counts
-                return
-            if failure is not None:
-                self.failures.append((plugin, failure))
-            elif answer:
-                self.answers.append((plugin, answer))
-            self.done += 1
-            if time.monotonic() - begun > self._limit / 100:
-                trio.from_thread.run_sync(self._extend)
-
-    def _extend(self) -> None:
-        if self._deadline is not None:
-            self._deadline.deadline = trio.current_time() + self._limit
-
-
-def _items(one: Implementation, plugin: Plugin, answer: Any, kind: type[Any]) -> tuple[Any, ...]:
-    """A factory's answer as a tuple; the tuple of last time where the items are the same."""
-    try:
-        items = (answer,) if isinstance(answer, kind) else () if answer is None else tuple(answer)
-    except Exception as error:
-        if isinstance(error, TypeError) and not hasattr(answer, "__iter__"):
-            raise HookFailure(one.plugin, one.hook, f"gave a {type(answer).__name__}") from error
-        raise one.failure(error) from error
-    for item in items:
-        if not isinstance(item, kind):
-            raise HookFailure(one.plugin, one.hook, f"gave a {type(item).__name__} among its {kind.__name__}s")
-    before = plugin.given.get(one.hook, ())
-    if len(before) == len(items) and all(old is new for old, new in zip(before, items, strict=True)):
-        return before
-    plugin.given[one.hook] = items
-    return items
 
 
 class Caller:
