@@ -12,7 +12,7 @@ from .hooks import HookFailure, HookSet, Report, describe
 from .keys import Planner
 from .ledger import Ledger
 from .live import Batch, Live, hold
-from .offer import Entry, Table
+from .offer import Table
 from .outputs import Failure
 from .settings import KernelSettings
 from .tools import EVERYTHING, Key
@@ -41,12 +41,12 @@ class Admission:
         if entry is None:
             self._ledger.refuse(live, f"{name} is not available any more: its plugin was stopped", "plugins")
             return False
-        live.entry = entry
+        live.entry = live.bound = entry
         return self.validate(live, live.arguments)
 
     def validate(self, live: Live, arguments: Any) -> bool:
         """Validate and freeze arguments; answers whether they fit, else the call has failed."""
-        entry = cast("Entry", live.entry)
+        entry = live.bound
         try:
             decoded, live.values, repairs = entry.validator(arguments)
             live.arguments = frozen(decoded)
@@ -61,7 +61,7 @@ class Admission:
 
     def declare(self, live: Live) -> None:
         """Find the resource keys; a key function that raises counts as undeclared."""
-        entry = cast("Entry", live.entry)
+        entry = live.bound
         tool = entry.tool
         live.call = None
         if tool.reads is None and tool.writes is None:
@@ -114,7 +114,7 @@ class Admission:
 def call_of(live: Live) -> Call:
     """The call as hooks see it, made once."""
     if live.call is None:
-        entry = cast("Entry", live.entry)
+        entry = live.bound
         live.call = Call(
             live.id,
             live.model_id,
@@ -145,7 +145,7 @@ def _planned(live: Live) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     So a tool of the group that declares nothing, a read or a write, touches everything that the others declare, and two
     that declare different keys do not touch each other.
     """
-    entry = cast("Entry", live.entry)
+    entry = live.bound
     group: Key = ("group", entry.group)
     if entry.tool.reads is None and entry.tool.writes is None:
         return (group,), live.writes

@@ -23,7 +23,7 @@ from .hooks import HookSet, Report
 from .keys import overlap
 from .ledger import Ledger
 from .live import Batch, Live, Puller, hold
-from .offer import Entry, Offer, Progress, Table
+from .offer import Offer, Progress, Table
 from .outputs import Failure, Result
 from .pool import Pool
 from .running import Runner
@@ -205,7 +205,12 @@ class Dispatcher:
                         await self._admission.rewrite(live, hookset)
                     if live.status == "pending":
                         self._admission.declare(live)
-            await self._checkpoint(calls[0].created if calls else 0.0)
+            now = calls[0].created if calls else 0.0
+            if 0 < self._turn - now < _TURN:
+                await checkpoint_if_cancelled()
+            else:  # a full checkpoint costs as much as all else of a trivial call
+                self._turn = now + _TURN
+                await checkpoint()
             if len(calls) == 1 and not hookset.resolve:
                 if calls[0].status == "pending":
                     await self._run_inline(calls[0])
@@ -225,17 +230,6 @@ class Dispatcher:
             self.running -= 1
             if self._idle is not None and not self.running:
                 self._idle.set()
-
-    async def _checkpoint(self, now: float) -> None:
-        """Let the request's end through, and other tasks at least every few milliseconds.
-
-        A full checkpoint costs as much as all else of a trivial call.
-        """
-        if 0 < self._turn - now < _TURN:
-            await checkpoint_if_cancelled()
-        else:
-            self._turn = now + _TURN
-            await checkpoint()
 
     def _settle(self, batch: Batch) -> None:
         """The batch has its first slot, or has ended: it leaves the waiting room."""
@@ -397,7 +391,7 @@ class Dispatcher:
 
     async def _execute(self, live: Live, puller: Puller) -> None:
         """Authorise and run one call; ends with a final status, or with the call waiting for a person."""
-        entry = cast("Entry", live.entry)
+        entry = live.bound
         puller.live = live
         live.puller = puller
         live.pulled = True
@@ -429,7 +423,8 @@ class Dispatcher:
             live.started = time.time()
             if hookset.changed or hookset.starting:
                 self._ledger.starting(live, hookset)
-            self._watch.arm(puller, self._limit(live))
+            limit = entry.tool.time_limit
+            self._watch.arm(puller, self._settings.time_limit if limit is None else limit)
             try:
                 if hookset.around:
                     result = await self._runner.wrapped(live, hookset)
@@ -449,7 +444,7 @@ class Dispatcher:
             entry.owner.call_ended()
 
     def _limit(self, live: Live) -> float:
-        limit = cast("Entry", live.entry).tool.time_limit
+        limit = live.bound.tool.time_limit
         return self._settings.time_limit if limit is None else limit
 
     def _ask(self, live: Live, asks: list[Ask], hookset: HookSet) -> None:

@@ -36,6 +36,8 @@ class Live:
     started: float | None = None
     ended: float | None = None
     entry: Entry | None = None
+    bound: Entry
+    """The entry, from admission on."""
     values: Mapping[str, Any] = MappingProxyType({})
     record_at_end: CallRecord | None = None
     repairs: tuple[Repair, ...] = ()

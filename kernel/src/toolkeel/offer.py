@@ -151,12 +151,12 @@ class Offer:
         self._steps = steps
         self._run = run
 
-    async def call(self, calls: Sequence[ToolCall], *, progress: Progress | None = None) -> list[Answer]:
+    def call(self, calls: Sequence[ToolCall], *, progress: Progress | None = None) -> Awaitable[list[Answer]]:
         """Run the calls of one model response, concurrently; the answers come in the model's order.
 
         A call that cannot run is an answer too (``refused``, ``failed``); only cancelling raises.
         """
-        return await self._run(self, calls, progress)
+        return self._run(self, calls, progress)
 
     def for_request(self, request: Request) -> Offer:
         """The same offer for another request of the same session that nothing distinguishes."""

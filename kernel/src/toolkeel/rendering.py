@@ -23,11 +23,14 @@ _WORD = 1 << 63
 _DIGITS = 4_000
 _DEPTH = 254
 """How deep orjson goes."""
+_JSON = frozenset({int, float, bool, dict, list, tuple})
 _SCALARS = (bool, float, type(None))
 
 
 def to_result(value: object) -> Result:
     """What a tool returned as a typed result."""
+    if type(value) in _JSON:
+        return Data(value)
     if isinstance(value, str):
         return Text(value)
     if isinstance(value, (Text, Data, Failure, Markdown, Media, Parts)):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import trio
 
@@ -17,7 +17,6 @@ from .admission import call_of
 from .errors import ToolError
 from .hooks import HookSet, Report, describe
 from .live import Live
-from .offer import Entry
 from .onion import Onion
 from .outputs import Failure, Result
 from .scope import Principal, Request, Scope
@@ -47,7 +46,7 @@ class Runner:
 
     async def wrapped(self, live: Live, hookset: HookSet) -> Result:
         """Run the tool inside the around hooks."""
-        tool = cast("Entry", live.entry).tool
+        tool = live.bound.tool
         onion = live.onion = Onion(
             hookset.around,
             call_of(live),
@@ -68,7 +67,7 @@ class Runner:
 
     async def tool(self, live: Live) -> Result:
         """Run the tool's function; whatever it raises is the call's failure."""
-        entry = cast("Entry", live.entry)
+        entry = live.bound
         tool, values = entry.tool, live.values
         function = tool.function
         live.tool_entered = True
