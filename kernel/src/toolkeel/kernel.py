@@ -416,8 +416,7 @@ class Kernel:
 
     def present_table(self, session: Any) -> Table | None:
         """A session's tools, where they are of the present plugin set."""
-        session = cast("Session", session)
-        table = session._table
+        table: Table | None = session._table
         present = session._generation == self.generation and not session.closed
         return table if present else None
 

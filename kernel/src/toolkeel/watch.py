@@ -34,10 +34,11 @@ class Watch:
         self._watched: set[Watched] = set()
         self._sleep: trio.CancelScope | None = None
         self._next = _FOREVER
+        self._now: Callable[[], float] = trio.current_time
 
     def arm(self, watched: Watched, seconds: float) -> None:
         """Give it so many seconds from now."""
-        deadline = trio.current_time() + seconds
+        deadline = self._now() + seconds
         watched.deadline = deadline
         self._watched.add(watched)
         if deadline < self._next:
@@ -54,6 +55,7 @@ class Watch:
 
     async def run(self) -> None:
         """Keep watch until cancelled."""
+        self._now = trio.lowlevel.current_clock().current_time  # the same, without asking for the loop each time
         while True:
             with trio.CancelScope(deadline=self._next) as self._sleep:
                 await trio.sleep_forever()
