@@ -10,6 +10,7 @@ import importlib.machinery
 import importlib.metadata
 import importlib.util
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ NEEDS = "toolkeel.needs"
 _FILE_LIMIT = 5_000
 _SIZE_LIMIT = 64_000_000
 _PACKAGE = "toolkeel_extension_"
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 Kind = Literal["package", "folder", "given"]
 
@@ -205,12 +207,12 @@ def _contents(folder: Path, budget: _Budget) -> dict[str, bytes]:
                 raise ManifestError("holds a link, which a content hash cannot cover", where=str(path))
         for name in leaves:
             path = Path(parent, name)
-            if not path.is_file():
-                raise ManifestError("is no regular file", where=str(path))
-            size = path.stat().st_size
-            budget.spend(folder, size=size)
-            with path.open("rb") as file:
-                files[path.relative_to(folder).as_posix()] = file.read(size)
+            with open(os.open(path, _READ), "rb") as file:  # not followed, not waited for
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise ManifestError("is no regular file", where=str(path))
+                budget.spend(folder, size=status.st_size)
+                files[path.relative_to(folder).as_posix()] = file.read(status.st_size)
     return files
 
 

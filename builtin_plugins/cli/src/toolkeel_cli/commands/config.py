@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, cast
 
@@ -13,13 +12,11 @@ from pydantic import BaseModel
 
 from toolkeel import Config, Kernel
 from toolkeel.layers import Origin
+from toolkeel_cli.hidden import shown
 from toolkeel_cli.nearest import did_you_mean
 from toolkeel_cli.opening import open_kernel
 from toolkeel_cli.options import Options
 from toolkeel_cli.screen import Screen
-
-_SECRET = re.compile(r"(password|passphrase|secret|token|api_?key|credentials?)s?$", re.IGNORECASE)
-HIDDEN = "********"
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -77,8 +74,7 @@ def settings(kernel: Kernel) -> list[Setting]:
 
 
 def _setting(config: Config, trail: tuple[str, ...], value: object) -> Setting:
-    hidden = value not in (None, "") and any(_SECRET.search(step) for step in trail[-1:])
-    return Setting(".".join(trail), HIDDEN if hidden else value, config.origin(*trail))
+    return Setting(".".join(trail), shown(value, trail), config.origin(*trail))
 
 
 def _leaves(value: object, trail: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
