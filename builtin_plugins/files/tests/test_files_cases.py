@@ -29,9 +29,6 @@ NOT_HERE = {
 }
 """Operations that no file tool does."""
 
-OTHER_DEFAULTS: dict[str, str] = {}
-"""Policy cases that are decided otherwise here, with the reason."""
-
 MORE = [
     # names that only look odd: what exists is read
     *[("read", path, True) for path in (
@@ -141,9 +138,6 @@ def base(tmp_path: Path) -> Path:
 def test_a_path_case_is_answered_as_known(
     case: dict[str, Any], base: Path, caller: Callable[..., Callable[..., str]]
 ) -> None:
-    if case["id"] in OTHER_DEFAULTS:
-        assert case["level"] == "policy"
-        pytest.skip(OTHER_DEFAULTS[case["id"]])
     check(caller(base / "ws"), base, case["op"], case["path"], case["allow"])
 
 

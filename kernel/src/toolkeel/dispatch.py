@@ -423,8 +423,7 @@ class Dispatcher:
             live.started = time.time()
             if hookset.changed or hookset.starting:
                 self._ledger.starting(live, hookset)
-            limit = entry.tool.time_limit
-            self._watch.arm(puller, self._settings.time_limit if limit is None else limit)
+            self._watch.arm(puller, self._limit(live))
             try:
                 if hookset.around:
                     result = await self._runner.wrapped(live, hookset)

@@ -254,7 +254,9 @@ class Relay:
         marked = getattr(function, f"{PROJECT}_impl", None) is not None
         if marked and inspect.iscoroutinefunction(function):
             raise DefinitionError(
-                "declare_hookspecs must be a plain def", where=f"plugin {plugin!r}", remedy="Change its colour"
+                "declare_hookspecs must be a plain def",
+                where=f"plugin {plugin!r}",
+                remedy="Write `def declare_hookspecs`",
             )
         return Implementation(plugin, "declare_hookspecs", function).run() if function and marked else None
 
